@@ -1,0 +1,1 @@
+"""The floor everything stands on: dtypes, units, errors and the registry. Imports nothing of ours."""
