@@ -1,0 +1,225 @@
+"""What a step did to memory: events -> curve, peak, what was live at the peak, and how it grows with batch and length."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from weighbridge.phantom.session import Where
+
+BLOCK = 512
+SORTED_EMBEDDING_TOKENS = 3072
+"""Above so many tokens torch's embedding backward sorts, with other temporaries (aten/src/ATen/native/cuda/Embedding.cu)."""
+
+CATEGORIES = ("weights", "gradients", "optimizer", "activations", "loss", "temporaries", "cache", "context")
+_BY_PHASE = {"weights": "weights", "state": "optimizer", "workspace": "context", "inputs": "activations", "cache": "cache"}
+_FORWARD = frozenset({"forward", "recompute"})
+
+RawEvent = tuple[int, int, Where]
+"""(storage id, bytes: positive where it was allocated and negative where it was freed, where)."""
+
+
+def rounded(size_bytes: int) -> int:
+    """Bytes that the caching allocator takes for a request: multiples of 512, at least one."""
+    return max(BLOCK, -(-size_bytes // BLOCK) * BLOCK) if size_bytes else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The moment of most allocated bytes: its event and where the model was then."""
+
+    allocated_bytes: int
+    index: int
+    where: Where
+
+
+class Timeline:
+    """The events of one step. Those before `start` happened before it: weights and optimizer state.
+
+    The curve, the peak and the live set are computed, never stored; sizes are bytes rounded to the allocator's 512.
+    """
+
+    def __init__(self, events: Sequence[RawEvent], start: int = 0) -> None:
+        self.events = events
+        self.start = start
+
+    @cached_property
+    def sizes(self) -> "np.ndarray[Any, np.dtype[np.int64]]":
+        """Rounded bytes of each event, negative where a storage was freed."""
+        raw = np.fromiter((event[1] for event in self.events), dtype=np.int64, count=len(self.events))
+        return np.sign(raw) * (-(-np.abs(raw) // BLOCK) * BLOCK)
+
+    @cached_property
+    def curve(self) -> "np.ndarray[Any, np.dtype[np.int64]]":
+        """Allocated bytes after each event."""
+        return np.cumsum(self.sizes)
+
+    @cached_property
+    def storages(self) -> "np.ndarray[Any, np.dtype[np.int64]]":
+        """Storage ids in the order of events: two steps with equal ids did the same things."""
+        return np.fromiter((event[0] for event in self.events), dtype=np.int64, count=len(self.events))
+
+    @cached_property
+    def peak(self) -> Peak:
+        """The first moment of most allocated bytes from `start` on."""
+        if len(self.events) <= self.start:
+            return Peak(int(self.curve[-1]) if len(self.events) else 0, max(0, len(self.events) - 1), Where("", "", ""))
+        index = self.start + int(np.argmax(self.curve[self.start :]))
+        return Peak(int(self.curve[index]), index, self.events[index][2])
+
+    @property
+    def end_bytes(self) -> int:
+        """Bytes still allocated after the last event."""
+        return int(self.curve[-1]) if len(self.events) else 0
+
+    def after(self, phase: str) -> int:
+        """Bytes allocated when `phase` ended for the last time; 0 where there was no such phase."""
+        for index in range(len(self.events) - 1, -1, -1):
+            if self.events[index][2].phase == phase:
+                return int(self.curve[index])
+        return 0
+
+    def live(self, index: int) -> dict[int, tuple[int, Where]]:
+        """Storages alive after event `index`: id -> (bytes, where it was allocated)."""
+        alive: dict[int, tuple[int, Where]] = {}
+        for storage, size, where in self.events[: index + 1]:
+            if size > 0:
+                alive[storage] = (rounded(size), where)
+            else:
+                alive.pop(storage, None)
+        return alive
+
+    def breakdown(self, index: int | None = None) -> dict[str, int]:
+        """Bytes by category at event `index` (the peak by default); every category is named."""
+        index = self.peak.index if index is None else index
+        freed = self._phase_of_death(index)
+        totals = dict.fromkeys(CATEGORIES, 0)
+        for storage, (size, where) in self.live(index).items():
+            totals[_category(where, freed.get(storage))] += size
+        return totals
+
+    def _phase_of_death(self, index: int) -> dict[int, str]:
+        later: dict[int, str] = {}
+        for storage, size, where in self.events[index + 1 :]:
+            if size <= 0 and storage not in later:
+                later[storage] = where.phase
+        return later
+
+
+def _category(where: Where, died_in: str | None) -> str:
+    """What a storage is for, from where it was born and in which phase it dies."""
+    known = _BY_PHASE.get(where.phase)
+    if known is not None:
+        return known
+    if where.phase == "backward" and died_in not in {"backward", "recompute", "forward"}:
+        return "gradients"
+    if not where.module and where.phase in {"forward", "backward"}:
+        return "loss"
+    if where.phase in _FORWARD and died_in != where.phase:
+        return "activations"
+    return "temporaries"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One simulated step at a batch and a length, and what the caching allocator made of it."""
+
+    batch: int
+    seq_tokens: int
+    timeline: Timeline
+    allocated_bytes: int
+    reserved_bytes: int
+
+
+class Growth:
+    """Peak bytes at any batch and length, from a few simulated steps.
+
+    Sizes are affine in the batch and quadratic in the length while the sequence of events stays the same; a batch of one is
+    its own case, since sums over a broadcast batch vanish there, and so is the other side of torch's sorted embedding backward.
+    Where two steps do not do the same things, the point asked for is simulated itself.
+    """
+
+    def __init__(self, simulate: Callable[[int, int], Run]) -> None:
+        self._simulate = simulate
+        self._runs: dict[tuple[int, int], Run] = {}
+        self._lines: dict[tuple[int, bool], _Polynomial | None] = {}
+        self._curves: dict[tuple[int, bool], _Polynomial | None] = {}
+
+    def run(self, batch: int, seq_tokens: int) -> Run:
+        """The simulated step itself, kept."""
+        key = (batch, seq_tokens)
+        if key not in self._runs:
+            self._runs[key] = self._simulate(batch, seq_tokens)
+        return self._runs[key]
+
+    def allocated_bytes(self, batch: int, seq_tokens: int) -> int:
+        """Peak allocated bytes."""
+        known = self._runs.get((batch, seq_tokens))
+        if known is not None:
+            return known.allocated_bytes
+        polynomial = self._along_batch(batch, seq_tokens) if batch > 1 else self._along_length(seq_tokens)
+        if polynomial is None:
+            return self.run(batch, seq_tokens).allocated_bytes
+        return polynomial.peak(batch if batch > 1 else seq_tokens)
+
+    def reserved_bytes(self, batch: int, seq_tokens: int) -> int:
+        """Peak reserved bytes: the allocated peak and the share that the allocator held beside it at the simulated steps."""
+        allocated = self.allocated_bytes(batch, seq_tokens)
+        known = self._runs.get((batch, seq_tokens))
+        if known is not None:
+            return known.reserved_bytes
+        nearest = [run for run in self._runs.values() if run.seq_tokens == seq_tokens or run.batch == batch] or list(self._runs.values())
+        ratio = max((run.reserved_bytes / max(1, run.allocated_bytes) for run in nearest), default=1.0)
+        spare = max((run.reserved_bytes - run.allocated_bytes for run in nearest), default=0)
+        return allocated + max(spare, int(allocated * (ratio - 1.0)))
+
+    def _along_batch(self, batch: int, seq_tokens: int) -> "_Polynomial | None":
+        sorts = batch * seq_tokens > SORTED_EMBEDDING_TOKENS
+        key = (seq_tokens, sorts)
+        if key not in self._lines:
+            first = max(2, SORTED_EMBEDDING_TOKENS // seq_tokens + 1) if sorts else 2
+            points = [first, first + 1] if sorts or 3 * seq_tokens <= SORTED_EMBEDDING_TOKENS else []
+            self._lines[key] = _fit({point: self.run(point, seq_tokens) for point in points})
+        return self._lines[key]
+
+    def _along_length(self, seq_tokens: int) -> "_Polynomial | None":
+        sorts = seq_tokens > SORTED_EMBEDDING_TOKENS
+        key = (1, sorts)
+        if key not in self._curves:
+            points = [4096, 6144, 8192] if sorts else [512, 1024, 2048]
+            self._curves[key] = _fit({point: self.run(1, point) for point in points})
+        return self._curves[key]
+
+
+@dataclass(frozen=True, slots=True)
+class _Polynomial:
+    """The curve of a step as one polynomial of x per event: coefficients[k] is the factor of x**k."""
+
+    coefficients: tuple["np.ndarray[Any, np.dtype[np.float64]]", ...]
+
+    def peak(self, x: int) -> int:
+        total = self.coefficients[-1]
+        for coefficient in self.coefficients[-2::-1]:
+            total = total * x + coefficient
+        return int(round(float(total.max()) / BLOCK)) * BLOCK
+
+
+def _fit(runs: Mapping[int, Run]) -> _Polynomial | None:
+    """Newton's interpolation of every event's prefix sum, or None where the steps did not do the same things."""
+    if len(runs) < 2:
+        return None
+    points = sorted(runs)
+    timelines = [runs[point].timeline for point in points]
+    first = timelines[0]
+    if any(len(other.events) != len(first.events) or not np.array_equal(other.storages, first.storages) for other in timelines[1:]):
+        return None
+    values = [timeline.curve[timeline.start :].astype(np.float64) for timeline in timelines]
+    slope = (values[1] - values[0]) / (points[1] - points[0])
+    if len(points) == 2:
+        return _Polynomial((values[0] - slope * points[0], slope))
+    later = (values[2] - values[1]) / (points[2] - points[1])
+    bend = (later - slope) / (points[2] - points[0])
+    straight = slope - bend * (points[0] + points[1])
+    return _Polynomial((values[0] - straight * points[0] - bend * points[0] ** 2, straight, bend))
