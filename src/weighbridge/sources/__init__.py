@@ -105,9 +105,8 @@ def _standard_input() -> Evidence:
         return graph.evidence(document, "standard input")
     if len(raw) > CONFIG_BYTES:
         raise UsageError(f"standard input holds {len(raw):,} bytes, too many for a config")
-    return Evidence(
-        title=str(document.get("_name_or_path") or "standard input")[:100], source="stdin", read_at=graph.today(), config=document
-    )
+    title = printable(str(document.get("_name_or_path") or "standard input"), 100)
+    return Evidence(title=title, source="stdin", read_at=graph.today(), config=document)
 
 
 def _by_name(name: str, part: str, revision: str | None, *, offline: bool, progress: Progress) -> Evidence:
@@ -116,7 +115,7 @@ def _by_name(name: str, part: str, revision: str | None, *, offline: bool, progr
     failure: WeighError
     if offline or hub.told_offline():
         failure = NetworkError(
-            f"{printable(name)} is neither in the local cache nor in the catalogue", "leave out --offline, or give a folder"
+            f"{printable(name)} is in neither the local cache nor the catalogue", "leave out --offline, or give a folder"
         )
     else:
         try:

@@ -17,7 +17,8 @@ ALL_BYTES: Final = 12_000_000
 
 _SAFE_PATH: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*(/[A-Za-z0-9_][A-Za-z0-9_.\-]*)*")
 _RELATIVE: Final = re.compile(
-    r"^[ \t]*from[ \t]+(\.{1,8})[ \t]*((?:\w[\w.]{0,200})?)[ \t]+import[ \t]+(\([^()]{0,20000}\)|[^\n#]{1,2000})", re.MULTILINE
+    r"^[ \t]*from[ \t]+(\.{1,8})[ \t]*((?:\w[\w.]{0,200})?)[ \t]+import[ \t]+(\([^()]{0,20000}\)|[^\n#]{1,2000})",
+    re.MULTILINE,
 )
 _ABSOLUTE: Final = re.compile(r"^[ \t]*(?:from|import)[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
@@ -63,9 +64,7 @@ def collect(wanted: Collection[str], fetch: Callable[[str], bytes | None], listi
             continue
         total += len(raw)
         if len(files) >= FILES or total > ALL_BYTES:
-            raise BadInput(
-                f"the repository's code is more than {FILES} files or {ALL_BYTES:,} bytes", "give a folder with only the model's files"
-            )
+            raise BadInput(f"the model's code is more than {FILES} files or {ALL_BYTES:,} bytes", "give a folder with only its files")
         files[path] = decode(raw, printable(path), FILE_BYTES)
         queue.extend(imports(path, files[path], listing))
     return files

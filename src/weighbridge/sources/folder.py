@@ -3,10 +3,9 @@
 A link inside a folder is followed only within that folder, or, in the Hub's cache, from a snapshot into its own blobs.
 """
 
-import datetime
-import os
-from dataclasses import replace
+import datetime as dt
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,7 +57,7 @@ def beside(folder: Path, config: dict[str, Any], *, title: str, source: Source, 
     return Evidence(
         title=printable(title),
         source=source,
-        read_at=datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
+        read_at=dt.datetime.now(tz=dt.UTC).date().isoformat(),
         config=config,
         revision=revision,
         config_path=str(config_path),
@@ -77,8 +76,11 @@ def beside(folder: Path, config: dict[str, Any], *, title: str, source: Source, 
 def read_code(folder: Path, config: Mapping[str, Any], warnings: list[str]) -> dict[str, str]:
     """The Python files that `auto_map` needs, those of them that are in the folder."""
     wanted = entry_points(config)
-    files = collect(list(wanted), lambda path: read_inside(folder, path, FILE_BYTES))
-    for path in wanted.keys() - files.keys():
+    listing = (
+        [path.relative_to(folder).as_posix() for depth in ("*.py", "*/*.py", "*/*/*.py") for path in folder.glob(depth)] if wanted else []
+    )
+    files = collect(list(wanted), lambda path: read_inside(folder, path, FILE_BYTES), listing)
+    for path in sorted(wanted.keys() - files.keys()):
         where = f"stands in {printable(wanted[path], 80)}" if wanted[path] else "is not beside the config"
         warnings.append(f"the model's code {printable(path)} {where}")
     return files
@@ -107,7 +109,7 @@ def read_headers(folder: Path, warnings: list[str]) -> CheckpointHeader | None:
     """The headers of a folder's safetensors files; one that lies is an error, an absent shard a warning."""
     for name in SINGLE:
         path = inside(folder, name)
-        if path is not None:
+        if path is not None and not _is_pointer(path, warnings):
             return CheckpointHeader(read_header(path), (name,), name)
     for name in INDEXES:
         raw = read_inside(folder, name, INDEX_BYTES) if "safetensors" in name else None
@@ -121,7 +123,7 @@ def _sharded(folder: Path, raw: bytes, name: str, warnings: list[str]) -> Checkp
     files = sorted(set(weights.values()))
     if len(files) > SHARDS:
         raise BadHeader(f"{name} names {len(files):,} files")
-    present = {file: path for file in files if (path := inside(folder, file)) is not None}
+    present = {file: path for file in files if (path := inside(folder, file)) is not None and not _is_pointer(path, warnings)}
     if not present:
         return None
     tensors: dict[str, StoredTensor] = {}
@@ -130,6 +132,14 @@ def _sharded(folder: Path, raw: bytes, name: str, warnings: list[str]) -> Checkp
     header = CheckpointHeader(tensors, tuple(present), name, complete=len(present) == len(files))
     warnings.extend(check_index(header, weights, stated_bytes(metadata)))
     return header
+
+
+def _is_pointer(path: Path, warnings: list[str]) -> bool:
+    """True for what `git clone` leaves in place of a large file where Git LFS is not set up."""
+    if path.stat().st_size > 1024 or not read_bytes(path, 1024).startswith(b"version https://git-lfs"):
+        return False
+    warnings.append(f"{printable(path.name)} is a Git LFS pointer: its header is not here")
+    return True
 
 
 def check_index(header: CheckpointHeader, names: Mapping[str, str], total_bytes: int | None) -> list[str]:
@@ -147,7 +157,7 @@ def check_index(header: CheckpointHeader, names: Mapping[str, str], total_bytes:
 def inside(folder: Path, relative: str) -> Path | None:
     """The regular file at a relative path, or None; a link that leaves the folder is an error."""
     path = folder / relative
-    if os.path.isabs(relative) or ".." in Path(relative).parts:
+    if Path(relative).is_absolute() or ".." in Path(relative).parts:
         raise BadInput(f"{printable(relative)} points out of its folder")
     try:
         real, root = path.resolve(strict=True), folder.resolve(strict=True)

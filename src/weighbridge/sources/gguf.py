@@ -1,6 +1,7 @@
 """The header facts of a .gguf file, through the optional `gguf` package; its tensors' data stays closed."""
 
 import contextlib
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,9 @@ def read_gguf(path: Path) -> Evidence:
     if not path.is_file():
         raise NotFound(f"there is no file {printable(str(path))}")
     try:
-        import gguf  # noqa: PLC0415  an optional extra, at its single use
+        gguf = importlib.import_module("gguf")
     except ImportError:
-        raise UsageError(
-            "reading .gguf needs the gguf package", "pip install gguf, or name the model that the file was made from"
-        ) from None
+        raise UsageError("reading .gguf needs the gguf package", "pip install gguf, or name the model it was made from") from None
     try:
         reader = gguf.GGUFReader(path)
         facts = {name: _plain(field) for name, field in reader.fields.items()}

@@ -1,6 +1,6 @@
 """A graph file that an earlier command wrote: evidence that needs no further reading."""
 
-import datetime
+import datetime as dt
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -58,4 +58,4 @@ def evidence(document: Mapping[str, Any], where: str) -> Evidence:
 
 def today() -> str:
     """Today's date, as ISO text in UTC."""
-    return datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+    return dt.datetime.now(tz=dt.UTC).date().isoformat()

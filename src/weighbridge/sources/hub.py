@@ -3,7 +3,7 @@
 The endpoint, the token and the cache are the library's own: HF_ENDPOINT, HF_TOKEN, HF_HOME and their kin are honoured.
 """
 
-import datetime
+import datetime as dt
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from weighbridge.base.errors import BadHeader, BadInput, NotFound, WeighError
-from weighbridge.sources import folder
+from weighbridge.sources import folder, graph
 from weighbridge.sources.code import FILE_BYTES, collect, entry_points, safe_path
 from weighbridge.sources.evidence import NOTHING, Evidence, Facts, Published, TensorIndex
 from weighbridge.sources.headers import CheckpointHeader, StoredTensor, check_entries, parse_index, stated_bytes
@@ -23,7 +23,8 @@ from weighbridge.sources.text import CONFIG_BYTES, INDEX_BYTES, load_object, pri
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
-    from huggingface_hub.hf_api import ModelInfo, SafetensorsFileMetadata
+    from huggingface_hub.hf_api import ModelInfo
+    from huggingface_hub.utils._safetensors import SafetensorsFileMetadata
 
 Progress = Callable[[str], None]
 
@@ -49,7 +50,7 @@ def cache_folder() -> Path:
     stated = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE")
     if stated:
         return Path(os.path.expandvars(stated)).expanduser()
-    home = os.environ.get("HF_HOME") or os.path.join(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "huggingface")
+    home = os.environ.get("HF_HOME") or os.environ.get("XDG_CACHE_HOME", "~/.cache") + "/huggingface"
     return Path(os.path.expandvars(home)).expanduser() / "hub"
 
 
@@ -61,7 +62,7 @@ def cached(name: str, *, part: str = "", revision: str | None = None) -> Evidenc
     if snapshot is None or place is None or folder.inside(place, "config.json") is None:
         return None
     evidence = folder.read_folder(place, title=_title(name, part), source="hub", revision=snapshot.name)
-    when = datetime.datetime.fromtimestamp(snapshot.stat().st_mtime, tz=datetime.UTC).date().isoformat()
+    when = dt.datetime.fromtimestamp(snapshot.stat().st_mtime, tz=dt.UTC).date().isoformat()
     return replace(evidence, read_at=when)
 
 
@@ -88,7 +89,7 @@ class _Repository:
     @staticmethod
     def open(name: str, part: str, revision: str | None, progress: Progress) -> "_Repository":
         from huggingface_hub import HfApi, constants  # noqa: PLC0415  heavy, and a catalogue look-up must not pay for it
-        from huggingface_hub.utils import disable_progress_bars  # noqa: PLC0415  as above
+        from huggingface_hub.utils.tqdm import disable_progress_bars  # noqa: PLC0415  as above
 
         if constants.HF_HUB_DISABLE_PROGRESS_BARS is None:
             disable_progress_bars()
@@ -110,7 +111,7 @@ class _Repository:
         return Evidence(
             title=_title(printable(self.info.id, 200), self.part),
             source="hub",
-            read_at=datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
+            read_at=graph.today(),
             config=config,
             revision=self.info.sha,
             config_path=self._path("config.json"),
@@ -178,11 +179,9 @@ class _Repository:
     def _published(self) -> Published | None:
         stated = getattr(self.info, "safetensors", None)
         total = getattr(stated, "total", None)
-        return (
-            Published(total, "exact", "the Hub's count of safetensors elements")
-            if type(total) is int and total > 0 and not self.part
-            else None
-        )
+        if type(total) is not int or total <= 0 or self.part:
+            return None
+        return Published(total, "exact", "the Hub's count of safetensors elements", graph.today())
 
     def _headers(self, index_name: str, index_raw: bytes | None, warnings: list[str]) -> CheckpointHeader | None:
         single = next((path for name in folder.SINGLE if (path := self._path(name)) in self.sizes), None)
@@ -198,8 +197,8 @@ class _Repository:
             return None
         tensors: dict[str, StoredTensor] = {}
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            for done, header in enumerate(pool.map(self._file_header, present), 1):
-                tensors |= header
+            for done, shard in enumerate(pool.map(self._file_header, present), 1):
+                tensors |= shard
                 self.progress(f"reading headers {done}/{len(present)}")
         header = CheckpointHeader(tensors, tuple(present), index_name, complete=len(present) == len(files))
         warnings.extend(folder.check_index(header, weights, stated_bytes(metadata)))
