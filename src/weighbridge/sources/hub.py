@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from weighbridge.base.errors import BadHeader, BadInput, NotFound, WeighError
+from weighbridge.base.errors import BadHeader, BadInput, NetworkError, NotFound, WeighError
 from weighbridge.sources import folder, graph
 from weighbridge.sources.code import FILE_BYTES, collect, entry_points, safe_path
 from weighbridge.sources.evidence import NOTHING, Evidence, Facts, Published, TensorIndex
@@ -95,6 +95,8 @@ class _Repository:
             disable_progress_bars()
         api = HfApi(endpoint=endpoint(), library_name="weighbridge")
         info = api.model_info(name, revision=revision, timeout=ANSWER_SECONDS, files_metadata=True)
+        if not _SHA.fullmatch(info.sha or ""):
+            raise NetworkError("what answered is not the Hub", "check HF_ENDPOINT and the proxy")
         sizes = {file.rfilename: file.size or 0 for file in info.siblings or ()}
         return _Repository(api, info, name, part, revision, sizes, progress)
 
@@ -135,8 +137,24 @@ class _Repository:
         if self.sizes[path] > limit:
             raise BadInput(f"{printable(path)} of {self.name} is {self.sizes[path]:,} bytes, more than the {limit:,} that are read")
         self.progress(f"reading {path}")
-        local = self.api.hf_hub_download(self.name, path, revision=self.info.sha, cache_dir=cache_folder(), etag_timeout=ANSWER_SECONDS)
-        return folder.read_bytes(Path(local), limit)
+        return folder.read_bytes(self._download(path), limit)
+
+    def _download(self, path: str) -> Path:
+        """The file in the local cache, fetched if need be.
+
+        A refusal must show at once, but hf_hub_download tries a refused request again for 23 s and waits out a rate
+        limit: so the file's metadata is asked for first, which it does without trying again.
+        """
+        from huggingface_hub import hf_hub_url, try_to_load_from_cache  # noqa: PLC0415  as in open
+
+        found = try_to_load_from_cache(self.name, path, cache_dir=cache_folder(), revision=self.info.sha)
+        if isinstance(found, str):
+            return Path(found)
+        url = hf_hub_url(self.name, path, revision=self.info.sha, endpoint=self.api.endpoint)
+        self.api.get_hf_file_metadata(url=url, timeout=ANSWER_SECONDS)
+        branch = self.revision or "main"  # by its name, the config makes the cache remember which commit the branch is at
+        pinned = branch if path == self._path("config.json") else self.info.sha
+        return Path(self.api.hf_hub_download(self.name, path, revision=pinned, cache_dir=cache_folder(), etag_timeout=ANSWER_SECONDS))
 
     def _optional(self, names: tuple[str, ...], warnings: list[str]) -> Mapping[str, Any]:
         for name in names:
