@@ -19,6 +19,18 @@ LARGEST_REAL = 1 << 16
 ATTRIBUTE = "_weighbridge_value"
 
 
+class Known:
+    """A holder of values that a deep copy of its tensor does not take along: the copy is unknown."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Tensor | None) -> None:
+        self.value = value
+
+    def __deepcopy__(self, _memo: Any) -> "Known":
+        return Known(None)
+
+
 class KnownValues:
     """Follows the values of small tensors through dispatched operations; `asked` lists what was asked for in vain."""
 
@@ -29,16 +41,17 @@ class KnownValues:
 
     def of(self, tensor: Any) -> Tensor | None:
         """The values, None if unknown."""
-        value: Tensor | None = getattr(tensor, ATTRIBUTE, None)
+        known: Known | None = getattr(tensor, ATTRIBUTE, None)
+        value = known.value if known else None
         return None if value is None or value.untyped_storage()._cdata in self._spoiled else value  # noqa: SLF001  # a storage has no other name
 
     def give(self, tensor: Tensor, value: Tensor) -> None:
         """State the values of a fake tensor."""
-        setattr(tensor, ATTRIBUTE, value)
+        setattr(tensor, ATTRIBUTE, Known(value))
 
     def spoil(self, tensor: Any) -> None:
         """Something unknown was written into this tensor."""
-        value = getattr(tensor, ATTRIBUTE, None)
+        value = self.of(tensor)
         if value is not None:
             self._spoiled.add(value.untyped_storage()._cdata)  # noqa: SLF001  # as above
             self._kept.append(value)
@@ -101,7 +114,7 @@ def _overloads(*names: str) -> set[Any]:
 
 
 RANDOM = _overloads("rand", "randn", "randint", "randperm", "bernoulli", "bernoulli_", "uniform_", "normal_", "multinomial", "exponential_", "native_dropout", "rand_like", "randn_like", "random_")
-FACTORIES = _overloads("zeros", "ones", "full", "arange", "scalar_tensor", "linspace", "tril_indices", "triu_indices", "eye", "empty")
+FACTORIES = _overloads("zeros", "ones", "full", "arange", "scalar_tensor", "linspace", "tril_indices", "triu_indices", "eye")
 
 
 def known_shapes(values: KnownValues) -> dict[Any, Callable[..., Any]]:
