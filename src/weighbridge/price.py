@@ -10,13 +10,12 @@ from datetime import date
 from functools import cache
 from io import StringIO
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from weighbridge.base.errors import BadInput, NotFound, UsageError, WeighError
 from weighbridge.base.strict import StrictTable
 from weighbridge.cards import TABLES, Card, find_card
-
-Bound = Literal["compute", "memory", "communication"]
+from weighbridge.speed import Bound, StepTime
 
 _HINT: Final = "an offer has provider, card, gpus, usd_per_hour, read_at and source; spot and region are optional"
 
@@ -42,17 +41,6 @@ class Offer:
     def machines(self, gpus: int) -> int:
         """How many of it a job on `gpus` cards rents."""
         return math.ceil(gpus / self.gpus)
-
-
-@dataclass(frozen=True, slots=True)
-class StepTime:
-    """Seconds of one optimizer step: the middle and the ends of the range; what limits it; the share of the peak that is model work."""
-
-    low_seconds: float
-    likely_seconds: float
-    high_seconds: float
-    bound: Bound
-    mfu: float
 
 
 @dataclass(frozen=True, slots=True)
