@@ -2,14 +2,18 @@
 
 import json
 from datetime import date
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from weighbridge.base.errors import BadInput, NotFound, UsageError, WeighError
-from weighbridge.cards import find_card
-from weighbridge.price import Offer, cheapest, cheapest_offer, load_offers, quote, read_offers, steps_of_samples, steps_of_tokens
+from weighbridge.cards import custom_card, find_card
+from weighbridge.price import Offer, cheapest, cheapest_offer, load_offers, quote, quotes, read_offers, steps_of_samples, steps_of_tokens
 from weighbridge.speed import StepTime
 
 DAY = date(2026, 11, 9)
@@ -88,6 +92,13 @@ def test_the_cheapest_total_may_be_on_the_dearer_card():
     assert cheapest([]) is None
 
 
+def test_quotes_hold_the_cheapest_offer_of_each_offered_card_in_order_of_total():
+    offers = [offer(4.0), offer(3.0, provider="Cheaper"), offer(1.0, card="a100-80gb-sxm")]
+    cards = [find_card("h100"), find_card("a100"), find_card("b200"), custom_card(2**34)]
+    found = quotes(cards, offers, lambda card: step(1 if card.id == "h100-sxm" else 2), steps=3600)
+    assert [(each.card.id, each.usd) for each in found] == [("a100-80gb-sxm", pytest.approx(2.0)), ("h100-sxm", pytest.approx(3.0))]
+
+
 @given(st.floats(0.01, 100), st.floats(0, 50), st.floats(0.001, 100), st.integers(1, 10**6), st.integers(0, 10**6))
 def test_a_run_never_gets_cheaper_by_a_dearer_hour_or_more_steps(usd, more_usd, seconds, steps, more_steps):
     card = find_card("h100")
@@ -149,3 +160,38 @@ def test_a_missing_or_binary_price_file_is_our_error(tmp_path):
     (tmp_path / "p.json").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(BadInput):
         read_offers(tmp_path / "p.json")
+
+
+def script(name: str) -> ModuleType:
+    loader = SourceFileLoader(name, str(Path(__file__).parents[1] / "scripts" / name))
+    module = module_from_spec(spec_from_loader(name, loader))
+    loader.exec_module(module)
+    return module
+
+
+def test_a_refresh_keeps_the_cheapest_region_of_each_machine_and_drops_cards_we_do_not_know(tmp_path):
+    refresh = script("refresh_prices")
+
+    def item(name: str, memory: float, price: float, region: str, count: int = 1) -> SimpleNamespace:
+        return SimpleNamespace(
+            provider="cloud", location=region, price=price, gpu_count=count, gpu_name=name, gpu_memory=memory, spot=False
+        )
+
+    items = [
+        item("A100", 80, 3.0, "north"),
+        item("A100", 80, 2.0, "south"),
+        item("A100", 40, 1.0, "south"),
+        item("A100", 80, 15.0, "south", count=8),
+        item("Voodoo2", 12, 0.1, "south"),
+        item("T4", 32, 0.1, "south"),  # not the memory of a T4
+        item("T4", 16, 0.0, "south"),  # a price of nothing is no price
+    ]
+    offers = refresh.cheapest(items)
+    assert [(each.card, each.gpus, each.usd_per_hour, each.region) for each in offers] == [
+        ("a100-40gb-sxm", 1, 1.0, "south"),
+        ("a100-80gb-sxm", 1, 2.0, "south"),
+        ("a100-80gb-sxm", 8, 15.0, "south"),
+    ]
+    path = tmp_path / "gpuhunt.toml"
+    path.write_text(refresh.render(offers), "utf-8")
+    assert read_offers(path) == tuple(offers)

@@ -4,7 +4,7 @@ import csv
 import json
 import math
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -120,9 +120,25 @@ def quote(offer: Offer, card: Card, step: StepTime, steps: int, gpus: int = 1) -
     )
 
 
+def quotes(
+    cards: Iterable[Card], offers: Sequence[Offer], time_of: Callable[[Card], StepTime], steps: int, *, gpus: int = 1, spot: bool = False
+) -> tuple[Quote, ...]:
+    """The cheapest quote on each card that somebody offers, the smallest total first; `time_of` says a step's time on a card."""
+    found = []
+    for card in cards:
+        offer = cheapest_offer(offers, card, gpus, spot=spot)
+        if offer is not None and card.has_known_speed:
+            found.append(quote(offer, card, time_of(card), steps, gpus))
+    return tuple(sorted(found, key=_total))
+
+
 def cheapest(quotes: Sequence[Quote]) -> Quote | None:
     """The quote with the smallest total, the faster one where two cost the same."""
-    return min(quotes, key=lambda each: (each.usd, each.hours, each.card.id), default=None)
+    return min(quotes, key=_total, default=None)
+
+
+def _total(each: Quote) -> tuple[float, float, str]:
+    return each.usd, each.hours, each.card.id
 
 
 def _from_toml(text: str, where: str) -> tuple[Offer, ...]:
