@@ -1,0 +1,172 @@
+"""What a quantized checkpoint stores beside and instead of our weights: scales, and 4-bit values two to a byte.
+
+Only from the quantization's own description in the config; names that it excludes are excluded here.
+"""
+
+import fnmatch
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from weighbridge.checkpoint.inventory import Inventory, Shape
+from weighbridge.checkpoint.search import Choice, Group
+
+NOT_LINEAR: Final = re.compile(
+    r"(?:^|[._])(?:embed\w*|wte|wpe|norm\w*|\w*norm|lm_head|embed_out|conv\w*|patch_embed\w*|pos_embed\w*|router|gate|shared_expert_gate|bias)(?:\.weight)?$"
+)
+PREFIX: Final = re.compile(r"^(?:model\.|language_model\.)+")
+PACKED_ALGORITHMS: Final = ("NVFP4", "W4A16_NVFP4")
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """One stored matrix of a linear layer, `count` times (experts that our class keeps in one tensor are apart on disk)."""
+
+    module: str
+    rows: int
+    columns: int
+    count: int = 1
+
+    @property
+    def numel(self) -> int:
+        """Weights of all copies."""
+        return self.rows * self.columns * self.count
+
+    def blocks(self, block: tuple[int, int]) -> int:
+        """Scales of all copies where each block of this size has one."""
+        return -(-self.rows // block[0]) * -(-self.columns // block[1]) * self.count
+
+
+def linears(shapes: Mapping[str, Shape], hidden: int) -> Iterator[Linear]:
+    """The matrices of linear layers among our parameters, as a checkpoint holds them."""
+    for name, shape in shapes.items():
+        if len(shape) == 2 and name.endswith(".weight") and not NOT_LINEAR.search(name):
+            yield Linear(name.removesuffix(".weight"), *shape)
+        elif len(shape) == 3 and "expert" in name and not name.endswith("bias"):
+            experts, rows, columns = shape
+            fused = "gate_up" in name
+            if (rows == hidden) if fused else (columns == hidden and rows != hidden):
+                rows, columns = columns, rows
+            yield Linear(name, rows // 2 if fused else rows, columns, experts * (2 if fused else 1))
+
+
+class Excluded:
+    """Modules that a quantization leaves alone: exact names, name parts and patterns of the config's list."""
+
+    def __init__(self, quantization: Mapping[str, Any]) -> None:
+        patterns = [
+            pattern
+            for key in ("ignore", "modules_to_not_convert", "exclude_modules", "ignored_layers")
+            for pattern in (quantization.get(key) or ())
+            if isinstance(pattern, str) and len(pattern) < 300
+        ][:5000]
+        plain = [_canonical(pattern) for pattern in patterns if not re.search(r"[*?\[\\^$]|^re:", pattern)]
+        self.names = frozenset(plain)
+        globs = [_canonical(pattern.removeprefix("re:").strip("^$").replace("\\.", ".").replace(".*", "*")) for pattern in patterns]
+        self.starts = tuple({glob[:-1] for glob in globs if glob.endswith("*") and "*" not in glob[:-1]})
+        self.globs = [glob for glob in set(globs) if "*" in glob[:-1]][:200]
+
+    def covers(self, module: str) -> bool:
+        """True where the module or something it stands in is excluded."""
+        name = _canonical(module)
+        parts = name.split(".")
+        if any(".".join(parts[:end]) in self.names for end in range(1, len(parts) + 1)) or parts[-1] in self.names:
+            return True
+        if self.starts and name.startswith(self.starts):
+            return True
+        spelled = [name, *(name.replace(".experts.gate_up_proj", f".experts.0.{half}_proj") for half in ("gate", "up"))]
+        return any(fnmatch.fnmatchcase(one, glob) or fnmatch.fnmatchcase(one, glob + ".*") for glob in self.globs for one in spelled)
+
+
+def quantized(ours: Inventory) -> list[Linear]:
+    """The linear layers that the config's quantization converts."""
+    excluded = Excluded(ours.quantization)
+    return [linear for linear in linears(ours.own, ours.hidden) if not excluded.covers(linear.module)]
+
+
+def groups(ours: Inventory) -> list[Group]:
+    """Choices for the quantization that the config describes; none where it describes none."""
+    quantization = ours.quantization
+    if not quantization:
+        return []
+    every = quantized(ours)
+    method = str(quantization.get("quant_method") or quantization.get("quant_algo") or "").lower()
+    algorithm = str(quantization.get("quant_algo") or "")
+    found: list[Group] = []
+    if algorithm in PACKED_ALGORITHMS or "quantized_layers" in quantization or algorithm == "NVFP4":
+        return [_nvfp4(every, quantization), *_cache_scales(ours)]
+    choices: list[Choice] = []
+    for layers, which in ((every, ""), ([linear for linear in every if "expert" in linear.module], " of the experts")):
+        choices += _scales(layers, quantization, method, which)
+    found.append(choices)
+    return [*found, *_cache_scales(ours)]
+
+
+def block_of(quantization: Mapping[str, Any]) -> tuple[int, int] | None:
+    """`weight_block_size`, where the config states one."""
+    block = quantization.get("weight_block_size")
+    if isinstance(block, list) and len(block) == 2 and all(type(side) is int and side > 0 for side in block):
+        return block[0], block[1]
+    return None
+
+
+def _scales(layers: list[Linear], quantization: Mapping[str, Any], method: str, which: str) -> list[Choice]:
+    block = block_of(quantization)
+    if block is not None:
+        number = sum(linear.blocks(block) for linear in layers)
+        return [Choice(f"FP8 scales{which}, one a {block[0]}x{block[1]} block", number)]
+    if "fp8" not in method and method != "compressed-tensors":
+        return []
+    tensors = sum(linear.count for linear in layers)
+    return [
+        Choice(f"scales{which}, one an output channel", sum(linear.rows * linear.count for linear in layers)),
+        Choice(f"scales{which}, one a matrix", tensors),
+        Choice(f"scales{which}, of weights and activations", 2 * tensors),
+    ]
+
+
+def _nvfp4(every: list[Linear], quantization: Mapping[str, Any]) -> Group:
+    """4-bit values two to a byte, a scale a group, and one or two scalars a matrix."""
+    layers = quantization.get("quantized_layers")
+    stated = {_canonical(str(name)): dict(entry) for name, entry in layers.items() if isinstance(entry, dict)} if isinstance(layers, dict) else {}
+    sized = quantization.get("group_size") or 16
+    group = sized if type(sized) is int and sized > 0 else 16
+    packed: list[Linear] = []
+    other = 0
+    for linear in every:
+        algorithm = _stated_algorithm(linear.module, stated) if stated else "NVFP4"
+        if algorithm in PACKED_ALGORITHMS:
+            packed.append(linear)
+        elif algorithm:
+            other += linear.count
+    values = sum(linear.numel // 2 + linear.numel // group - linear.numel for linear in packed)
+    matrices = sum(linear.count for linear in packed)
+    return [
+        Choice("4-bit weights packed two to a byte, with their scales", values + scalars * matrices + others * other)
+        for scalars in (2, 1, 3, 0)
+        for others in ((2, 1, 0) if other else (0,))
+    ]
+
+
+def _stated_algorithm(module: str, stated: Mapping[str, Mapping[str, Any]]) -> str:
+    parts = _canonical(module).split(".")
+    for end in range(len(parts), 0, -1):
+        entry = stated.get(".".join(parts[:end]))
+        if entry is not None:
+            return str(entry.get("quant_algo", ""))
+    return ""
+
+
+def _cache_scales(ours: Inventory) -> list[Group]:
+    quantization = ours.quantization
+    if not (quantization.get("kv_cache_quant_algo") or quantization.get("kv_cache_scheme")):
+        return []
+    attention = sum(1 for layer in ours.main.values() if any("k_proj" in name for name in layer))
+    return [[Choice("scales of the quantized cache", 2 * attention), Choice("scales of the quantized cache", attention)]]
+
+
+def _canonical(name: str) -> str:
+    return PREFIX.sub("", name)
+
+
