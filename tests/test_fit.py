@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weighbridge.base.units import GIB, MIB
@@ -66,6 +66,7 @@ def test_the_longest_sequence_is_a_multiple_of_128_or_the_models_context():
     assert fit_card(Straight(11 * GIB, 1), card, context_tokens=1000).longest_seq == 0
 
 
+@settings(deadline=None)
 @given(footprints, cards)
 def test_the_largest_batch_fits_and_one_more_does_not(footprint, card):
     fit = fit_card(footprint, card, context_tokens=16_384)
@@ -77,6 +78,7 @@ def test_the_largest_batch_fits_and_one_more_does_not(footprint, card):
     assert (fit.verdict == "fits") == (fit.largest_batch >= footprint.batch)
 
 
+@settings(deadline=None)
 @given(footprints, cards)
 def test_the_longest_sequence_fits_and_128_more_do_not(footprint, card):
     fit = fit_card(footprint, card, context_tokens=16_384)
@@ -87,6 +89,7 @@ def test_the_longest_sequence_fits_and_128_more_do_not(footprint, card):
         assert footprint.device_bytes(footprint.batch, fit.longest_seq + 128, card) > room
 
 
+@settings(deadline=None)
 @given(footprints, st.integers(1, 300 * GIB), st.integers(0, 300 * GIB))
 def test_more_capacity_never_makes_a_verdict_worse(footprint, small, more):
     narrow, wide = fit_cards(footprint, (custom_card(small), custom_card(small + more)), context_tokens=4096)
@@ -95,6 +98,7 @@ def test_more_capacity_never_makes_a_verdict_worse(footprint, small, more):
     assert narrow.longest_seq <= wide.longest_seq
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=60), st.integers(0, 900), st.integers(0, 60))
 def test_largest_finds_what_a_scan_finds(steps, room, limit):
     sizes = [sum(steps[: n + 1]) for n in range(len(steps))]
@@ -135,6 +139,7 @@ def test_the_cut_over_two_cards_is_decided_by_the_worse_half():
     assert (cut.index, cut.first_bytes, cut.second_bytes, cut.worst_bytes) == (1, 9, 12, 12)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 100), max_size=20), st.integers(0, 100), st.integers(0, 100), st.integers(0, 9))
 def test_no_other_cut_is_better_and_nothing_is_lost(blocks, head, tail, shared):
     cut = two_card_cut(blocks, head, tail, shared)

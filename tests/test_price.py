@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weighbridge.base.errors import BadInput, NotFound, UsageError, WeighError
@@ -46,6 +46,7 @@ def test_the_common_cards_have_an_on_demand_offer(name):
 def test_steps_are_the_ceiling_of_samples_over_batch_for_each_epoch():
     assert steps_of_samples(50_000, 10, 32) == 15_630  # 1562.5 -> 1563 steps an epoch
     assert steps_of_samples(1, 1, 32) == 1
+    assert steps_of_samples(2**60 + 1, 1, 1) == 2**60 + 1
     assert steps_of_samples(1000, 0.5, 10) == 50
     assert steps_of_tokens(1_000_000, 4, 2048) == 123  # 8192 tokens a step
 
@@ -99,6 +100,7 @@ def test_quotes_hold_the_cheapest_offer_of_each_offered_card_in_order_of_total()
     assert [(each.card.id, each.usd) for each in found] == [("a100-80gb-sxm", pytest.approx(2.0)), ("h100-sxm", pytest.approx(3.0))]
 
 
+@settings(deadline=None)
 @given(st.floats(0.01, 100), st.floats(0, 50), st.floats(0.001, 100), st.integers(1, 10**6), st.integers(0, 10**6))
 def test_a_run_never_gets_cheaper_by_a_dearer_hour_or_more_steps(usd, more_usd, seconds, steps, more_steps):
     card = find_card("h100")
@@ -130,6 +132,11 @@ def test_a_users_prices_are_read_from_json_csv_and_toml(tmp_path, name, text):
         ("p.json", "{}", "no list of offers"),
         ("p.json", json.dumps({"offers": [], "currency": "EUR"}), "unknown currency"),
         ("p.json", "[]", "no offer"),
+        ("p.json", "[" * 100_000, "is not JSON"),
+        ("p.json", "[" + "1" * 5000 + "]", "is not JSON"),
+        ("p.json", json.dumps([ROW | {"usd_per_hour": 10**400}]), "usd_per_hour"),
+        ("p.json", json.dumps([ROW | {"gpus": 10**9}]), "at most 100,000"),
+        ("p.toml", "a = " + "1" * 5000, "is not TOML"),
         ("p.json", "[3]", "an offer is a table"),
         ("p.json", json.dumps([ROW | {"gpus": 0}]), "offer 1: gpus must be above zero"),
         ("p.json", json.dumps([ROW | {"usd_per_hour": -1}]), "usd_per_hour"),

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import date
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weighbridge.base.errors import UsageError
@@ -67,6 +67,7 @@ def test_recomputation_lowers_the_model_flops_share_but_not_the_default():
     assert step_time(step, A100, model_flops=300 * 10**12).mfu == pytest.approx(0.75 * step_time(step, A100).mfu)
 
 
+@settings(deadline=None)
 @given(costs, speedy, st.integers(1, 5))
 def test_more_work_never_takes_less_time(step, card, times):
     more = {key: count * times for key, count in step.items()}
@@ -74,6 +75,7 @@ def test_more_work_never_takes_less_time(step, card, times):
     assert step_time(step, card, compiled=True).likely_seconds <= step_time(step, card).likely_seconds
 
 
+@settings(deadline=None)
 @given(costs, speedy)
 def test_times_are_positive_ordered_and_below_the_peak(step, card):
     answer = step_time(step, card)
@@ -86,6 +88,7 @@ def test_times_are_positive_ordered_and_below_the_peak(step, card):
     assert step_time(matrix_only, card).mfu * card.peak_flops("bfloat16") <= slowest_type
 
 
+@settings(deadline=None)
 @given(costs, speedy, st.integers(2, 4))
 def test_a_faster_card_of_the_same_kind_is_never_slower(step, card, factor):
     faster = replace(

@@ -17,6 +17,8 @@ from weighbridge.base.strict import StrictTable
 from weighbridge.cards import TABLES, Card, find_card
 from weighbridge.speed import Bound, StepTime
 
+#: The largest machine or cluster that one offer may be.
+MOST_GPUS: Final = 100_000
 _HINT: Final = "an offer has provider, card, gpus, usd_per_hour, read_at and source; spot and region are optional"
 
 
@@ -40,7 +42,7 @@ class Offer:
 
     def machines(self, gpus: int) -> int:
         """How many of it a job on `gpus` cards rents."""
-        return math.ceil(gpus / self.gpus)
+        return -(-gpus // self.gpus)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +65,13 @@ class Quote:
 def steps_of_samples(samples: int, epochs: float, batch: int) -> int:
     """Optimizer steps of `epochs` passes over `samples` at `batch` samples a step; the last step of an epoch may be short."""
     _positive(samples=samples, epochs=epochs, batch=batch)
-    return math.ceil(math.ceil(samples / batch) * epochs)
+    return math.ceil(-(-samples // batch) * epochs)
 
 
 def steps_of_tokens(tokens: int, batch: int, seq_tokens: int) -> int:
     """Optimizer steps to see `tokens` tokens."""
     _positive(tokens=tokens, batch=batch, seq=seq_tokens)
-    return math.ceil(tokens / (batch * seq_tokens))
+    return -(-tokens // (batch * seq_tokens))
 
 
 @cache
@@ -144,7 +146,7 @@ def _total(each: Quote) -> tuple[float, float, str]:
 def _from_toml(text: str, where: str) -> tuple[Offer, ...]:
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{where} is not TOML: {error}", _HINT) from error
     return _sheets(document, where)
 
@@ -152,7 +154,7 @@ def _from_toml(text: str, where: str) -> tuple[Offer, ...]:
 def _from_json(text: str, where: str) -> tuple[Offer, ...]:
     try:
         document = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{where} is not JSON: {error}", _HINT) from error
     return _sheets({"offers": document} if isinstance(document, list) else document, where)
 
@@ -196,6 +198,8 @@ def _offer(row: dict[str, Any], where: str) -> Offer:
             region=table.maybe("region", str, ""),
         )
         table.finish()
+        if offer.gpus > MOST_GPUS:
+            raise BadInput(f"gpus must be at most {MOST_GPUS:,}")
     except WeighError as error:
         message = error.message if error.message.startswith(where) else f"{where}: {error.message}"
         raise BadInput(message, _HINT if isinstance(error, BadInput) else error.hint) from error

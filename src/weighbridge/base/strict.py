@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from weighbridge.base.errors import BadInput
 
 _T = TypeVar("_T")
+_LARGEST = 1e300
 
 
 class StrictTable:
@@ -32,7 +33,7 @@ class StrictTable:
     def number(self, key: str) -> float:
         """A finite number of zero or more, written as an integer or a float."""
         value = self._values.pop(key, None)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _LARGEST:
             raise BadInput(f"{self.where}: {key} must be a number of zero or more, not {value!r}")
         return float(value)
 
