@@ -1,0 +1,28 @@
+"""copy.copy and copy.deepcopy for modules and tensors."""
+
+from typing import TYPE_CHECKING, Any
+
+from weighbridge.reading.glue.module_instance import ModuleInstance
+from weighbridge.reading.glue.templates import Copier
+
+if TYPE_CHECKING:
+    from weighbridge.reading.glue.runtime import Runtime
+
+
+class Copying:
+    """Copies of modules for one reading."""
+
+    def __init__(self, runtime: "Runtime") -> None:
+        self.runtime = runtime
+
+    def deep(self, value: Any, memo: dict[int, Any] | None = None) -> Any:
+        """A copy with its own tensors."""
+        return Copier(self.runtime.modules, memo=memo).value(value)
+
+    def shallow(self, module: ModuleInstance) -> ModuleInstance:
+        """A copy with its own tables and the same tensors."""
+        made = self.runtime.modules.make(module.cls)
+        made.fields, made.modules = dict(module.fields), dict(module.modules)
+        made.parameters, made.buffers = dict(module.parameters), dict(module.buffers)
+        made.non_persistent = set(module.non_persistent)
+        return made

@@ -1,0 +1,220 @@
+"""What every import of interpreted code resolves to: read text, our own text, or a stand-in.
+
+Of transformers, the modules of INTERPRETED are read as they stand; the others are replaced by HELPERS and our prelude, and a name that
+neither knows is an Unknown of kind "lib", so that whatever hangs on it makes the answer "cannot tell".
+"""
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Mapping
+from importlib import resources
+from typing import Any, Final
+
+from weighbridge.reading.auto_classes import AutoTables
+from weighbridge.reading.cache import Cache
+from weighbridge.reading.python import MISSING, Machine, Namespace, SourceModule, Unknown
+from weighbridge.reading.source_set import REPOSITORY, SourceSet, SourceText
+
+INTERPRETED: Final = re.compile(
+    r"transformers\.(activations|audio_utils|backbone_utils|cache_utils|configuration_utils|image_transforms|masking_utils|modeling_layers"
+    r"|modeling_outputs|modeling_rope_utils|pytorch_utils|time_series_utils|vision_utils|utils\.constants|decision(\..*)?|loss(\..*)?"
+    r"|integrations\.(heterogeneity(\..*)?|moe|sdpa_attention)|models\.(?!auto(\.|$)).*)"
+)
+"""The modules of transformers that are read as they stand."""
+PRELUDE: Final = "weighbridge.reading.prelude"
+PRELUDE_BASE: Final = "transformers_base"
+PRELUDE_VERSION_4: Final = "transformers_v4"
+
+Overlay = Mapping[str, Any]
+
+
+class Lazy:
+    """An overlay entry made when it is first asked for."""
+
+    __slots__ = ("make",)
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self.make = make
+
+
+class Library:
+    """The modules of one read."""
+
+    def __init__(self, machine: Machine, sources: SourceSet, tables: AutoTables, cache: Cache, *, parsed: dict[str, ast.Module]) -> None:
+        self.machine, self.sources, self.tables, self.cache, self.parsed = machine, sources, tables, cache, parsed
+        self.modules: dict[str, SourceModule | Namespace | None] = {}
+        self.stand_ins: dict[str, Namespace] = {}
+        """Whole modules that are ours: torch, numpy, einops ..."""
+        self.overlays: list[Callable[[str, str], Any]] = []
+        """(module, name) -> value or MISSING: what is ours inside a module that is otherwise read or replaced; the last one wins."""
+        self.helpers: list[Callable[[str], Any]] = []
+        """name -> value or MISSING, for the modules of transformers that are not read."""
+
+    def resolve(self, machine: Machine, name: str) -> SourceModule | Namespace | None:  # noqa: ARG002 - the machine's signature
+        """The module an import names; None where there is none."""
+        if name not in self.modules:
+            self.modules[name] = self._find(name)
+        return self.modules[name]
+
+    def load(self, name: str) -> SourceModule | Namespace:
+        """A module that must be there."""
+        module = self.resolve(self.machine, name)
+        if module is None:
+            raise ModuleNotFoundError(f"No module named '{name}'")
+        return module
+
+    def get(self, module: str, name: str, default: Any = MISSING) -> Any:
+        """One name of a module."""
+        return self.machine.getattr(self.load(module), name, default)
+
+    def prelude(self, name: str) -> SourceModule:
+        """One of our own texts."""
+        key = f"prelude.{name}"
+        module = self.modules.get(key)
+        if not isinstance(module, SourceModule):
+            text = resources.files(PRELUDE).joinpath(f"{name}.py").read_text(encoding="utf-8")
+            module = self.modules[key] = self.machine.source_module(key, self._tree(text), f"<{name}>", "prelude")
+        return module
+
+    def has_prelude(self, name: str) -> bool:
+        """Whether we have such a text."""
+        return resources.files(PRELUDE).joinpath(f"{name}.py").is_file()
+
+    def text_module(self, source: SourceText) -> SourceModule:
+        """Read a text as it stands."""
+        return self.machine.source_module(source.name, self._tree(self.sources.take(source)), source.path, source.package)
+
+    def real(self, module: str) -> SourceModule:
+        """A module of transformers as it stands, even one that imports are not given: for single functions of it."""
+        key = f"real.{module}"
+        found = self.modules.get(key)
+        if not isinstance(found, SourceModule):
+            source = self.sources.find(module)
+            if source is None:
+                raise ModuleNotFoundError(f"No module named '{module}'")
+            found = self.modules[key] = self.text_module(source)
+        return found
+
+    def _tree(self, text: str) -> ast.Module:
+        tree = self.parsed.get(text)
+        if tree is None:
+            tree = self.cache.load_tree(text)
+            if tree is None:
+                tree = ast.parse(text)
+                self.cache.store_tree(text, tree)
+            self.parsed[text] = tree
+        return tree
+
+    def _find(self, name: str) -> SourceModule | Namespace | None:
+        if name in self.stand_ins:
+            return self.stand_ins[name]
+        top = name.split(".")[0]
+        if top == "torch":
+            return self._torch(name)
+        if top == "transformers":
+            return self._transformers(name)
+        if top == REPOSITORY or top.startswith(f"{REPOSITORY}_"):
+            return self._repository(name)
+        own = self.sources.find(f"{REPOSITORY}.{name}")
+        return self.resolve(self.machine, f"{REPOSITORY}.{name}") if own is not None else None
+
+    def _torch(self, name: str) -> SourceModule | Namespace:
+        text = name.replace(".", "_")
+        return self.prelude(text) if self.has_prelude(text) else Namespace(name)
+
+    def _repository(self, name: str) -> SourceModule | Namespace | None:
+        source = self.sources.find(name)
+        if source is not None:
+            return self.text_module(source)
+        return Namespace(name, {}, lambda _: MISSING) if self.sources.holds_folder(name) else None
+
+    def _transformers(self, name: str) -> SourceModule | Namespace | None:
+        transformers = self.sources.transformers
+        if name == "transformers":
+            entries = {"__version__": transformers.version}
+            return Namespace(name, entries, self.top_level)
+        if INTERPRETED.fullmatch(name):
+            source = self.sources.find(name)
+            if transformers.is_package(name) and name.startswith("transformers.models"):
+                return Namespace(name, {}, lambda attribute: self.in_package(name, attribute))
+            return self._overlaid(self.text_module(source)) if source is not None else None
+        if self.sources.find(name) is None and not self._has_overlay(name):
+            return None
+        return Namespace(name, {}, lambda attribute: self.helper(name, attribute))
+
+    def _has_overlay(self, name: str) -> bool:
+        return name.startswith(("transformers.models.auto", "transformers.generation"))
+
+    def _overlaid(self, module: SourceModule) -> SourceModule:
+        return module
+
+    def overlay(self, module: str, name: str) -> Any:
+        """Our own value of a name in a module, or MISSING."""
+        for give in reversed(self.overlays):
+            value = give(module, name)
+            if value is not MISSING:
+                return value
+        return MISSING
+
+    def helper(self, module: str, name: str) -> Any:
+        """A name of a module of transformers that is not read."""
+        value = self.overlay(module, name)
+        if value is not MISSING:
+            return value
+        for give in reversed(self.helpers):
+            value = give(name)
+            if value is not MISSING:
+                return value
+        if name.startswith("__"):
+            return MISSING
+        if name.isupper():
+            constant = self.machine.getattr(self.load("transformers.utils.constants"), name, MISSING)
+            if constant is not MISSING:
+                return constant
+        submodule = f"{module}.{name}"
+        if self.sources.find(submodule) is not None:
+            return self.resolve(self.machine, submodule)
+        return Unknown(submodule, "lib", self.machine.place)
+
+    def in_package(self, package: str, name: str) -> Any:
+        """A submodule of a model's folder, or a name that one of its files defines."""
+        transformers = self.sources.transformers
+        if name.startswith("__"):
+            return MISSING
+        if transformers.file(f"{package}.{name}") is not None or transformers.is_package(f"{package}.{name}"):
+            return self.resolve(self.machine, f"{package}.{name}")
+        for member in transformers.members(package):
+            if member.startswith(("modeling_", "configuration_")) and (source := self.sources.find(f"{package}.{member}")) is not None:
+                if defines(source.text, name):
+                    return self.machine.getattr(self.load(f"{package}.{member}"), name, MISSING)
+        return MISSING
+
+    def model_package(self, model_type: str) -> str:
+        """The package that holds a model type."""
+        return f"transformers.models.{self.tables.folder(model_type)}"
+
+    def top_level(self, name: str) -> Any:
+        """A name of `transformers` itself."""
+        value = self.overlay("transformers", name)
+        if value is not MISSING:
+            return value
+        if self.sources.find(f"transformers.{name}") is not None:
+            return self.resolve(self.machine, f"transformers.{name}")
+        for package in self._packages_for(name):
+            value = self.in_package(package, name)
+            if value is not MISSING:
+                return value
+        return self.helper("transformers", name)
+
+    def _packages_for(self, name: str) -> Iterable[str]:
+        for model_type in self.tables.types_of(name):
+            yield self.model_package(model_type)
+        lowered = name.lower()
+        for folder in self.sources.transformers.model_folders:
+            if folder != "auto" and lowered.startswith(folder.replace("_", "")):
+                yield f"transformers.models.{folder}"
+
+
+def defines(text: str, name: str) -> bool:
+    """Whether a text binds a name at its top level, told without parsing it."""
+    return re.search(rf"^(?:class {name}\b|def {name}\(|{name}(?::[^=\n]+)? = )", text, re.MULTILINE) is not None if name.isidentifier() else False

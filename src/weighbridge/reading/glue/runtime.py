@@ -1,0 +1,61 @@
+"""Everything one reading holds together: the machine, its library, torch's and transformers' stand-ins, and the phantom session."""
+
+import ast
+
+from weighbridge.phantom import Session
+from weighbridge.reading.auto_classes import AutoTables
+from weighbridge.reading.cache import Cache
+from weighbridge.reading.glue.auto_api import AutoApi
+from weighbridge.reading.glue.config_classes import ConfigHooks
+from weighbridge.reading.glue.copying import Copying
+from weighbridge.reading.glue.library import Library
+from weighbridge.reading.glue.module_instance import ModuleInstance, walk
+from weighbridge.reading.glue.modules import ModuleLibrary
+from weighbridge.reading.glue.prelude_api import PreludeApi
+from weighbridge.reading.glue.stand_ins import stand_ins
+from weighbridge.reading.glue.tensors import Device, adapters
+from weighbridge.reading.glue.torch_api import TorchApi
+from weighbridge.reading.glue.transformers_api import TransformersHelpers
+from weighbridge.reading.python import Class, Limits, Machine
+from weighbridge.reading.source_set import SourceSet
+
+
+class Runtime:
+    """One reading. While `constructing`, what a tensor's values would decide is Unknown; afterwards it is refused."""
+
+    def __init__(
+        self, sources: SourceSet, tables: AutoTables, cache: Cache, parsed: dict[str, ast.Module], *, limits: Limits | None = None, custom: bool = False
+    ) -> None:
+        self.constructing = True
+        self.device = Device("meta")
+        self.session = Session()
+        self.session.grad_enabled = False
+        self.machine = Machine(limits or Limits())
+        self.library = Library(self.machine, sources, tables, cache, parsed=parsed)
+        self.machine.resolve = self.library.resolve
+        self.modules = ModuleLibrary(self.machine)
+        self.machine.hides = self.may_hide
+        self.configs = ConfigHooks(lambda: self.library.get("transformers.configuration_utils", "SubConfigSpec"), lenient=custom)
+        self.auto = AutoApi(self.library)
+        self.helpers = TransformersHelpers(self.library, self.configs.base, custom=custom)
+        self.torch = TorchApi(self)
+        self.prelude = PreludeApi(self)
+        self.copying = Copying(self)
+        for kind, adapter in adapters(self).items():
+            self.machine.add_foreign(kind, adapter)
+        self.library.stand_ins.update(self.torch.modules)
+        self.library.stand_ins.update(stand_ins(self))
+        self.library.stand_ins["glue"] = self.prelude.namespace
+        self.library.overlays += [self.helpers.overlay, self.auto.overlay, self.prelude.overlay]
+        self.library.helpers.append(self.helpers.helper)
+
+    def may_hide(self, value: object) -> bool:
+        """Whether unknown code that is handed this could give back a module."""
+        return isinstance(value, ModuleInstance) or (isinstance(value, Class) and value.subclass_of(self.modules.module))
+
+    def finish(self, root: ModuleInstance) -> None:
+        """The model stands: name its modules, and leave construction."""
+        for path, module in walk(root, seen=set()):
+            module.path = path
+        self.constructing = False
+        self.device = Device("cuda", 0)
