@@ -85,4 +85,5 @@ def _explain(ours: Inventory, evidence: Evidence, stated: Published, surplus: in
         return [Choice("the published figure is rounded", surplus)] if close else []
     size = element_bytes(evidence) if stated.kind == "from bytes" else None
     names = evidence.facts.index.names if evidence.facts.index is not None else ()
-    return combine(surplus, rules.groups(ours, names, size)) or []
+    shown = combine(surplus, rules.groups(ours, names, size))
+    return shown or combine(surplus, rules.groups(ours, (), size)) or []  # an index may be older than the figure

@@ -22,6 +22,7 @@ class Held(Protocol):
     @property
     def name(self) -> str:
         """Dotted name."""
+
     @property
     def shape(self) -> Any:
         """Sizes."""
@@ -48,7 +49,9 @@ class Inventory:
         nested = facts.get("quantization")
         stated = evidence.config.get("quantization_config")
         quantization = stated if isinstance(stated, dict) else nested if isinstance(nested, dict) else facts
-        return Inventory(own, tied, {held.name: tuple(held.shape) for held in buffers}, evidence.config, quantization)
+        return Inventory(
+            own, tied, {held.name: tuple(held.shape) for held in buffers if held.shape is not None}, evidence.config, quantization
+        )
 
     @cached_property
     def total(self) -> int:

@@ -13,9 +13,11 @@ from weighbridge.checkpoint.inventory import Inventory, Shape
 from weighbridge.checkpoint.search import Choice, Group
 
 NOT_LINEAR: Final = re.compile(
-    r"(?:^|[._])(?:embed\w*|wte|wpe|norm\w*|\w*norm|lm_head|embed_out|conv\w*|patch_embed\w*|pos_embed\w*|router|gate|shared_expert_gate|bias)(?:\.weight)?$"
+    r"(?:^|[._])(?:embed\w*|wte|wpe|norm\w*|\w*norm|lm_head|embed_out|conv\w*|patch_embed\w*|pos_embed\w*|router|gate|shared_expert_gate|weights_proj|bias)(?:\.weight)?$"
 )
 PREFIX: Final = re.compile(r"^(?:model\.|language_model\.)+")
+FEED_FORWARD: Final = re.compile(r"(?:^|\.)(?:ffn|block_sparse_moe|feed_forward|moe)\.")
+PARTS: Final = {"": re.compile(""), " of the experts": re.compile(r"\.experts\."), " of the feed-forward layers": re.compile(r"\.mlp\.")}
 PACKED_ALGORITHMS: Final = ("NVFP4", "W4A16_NVFP4")
 
 
@@ -95,10 +97,10 @@ def groups(ours: Inventory) -> list[Group]:
     algorithm = str(quantization.get("quant_algo") or "")
     found: list[Group] = []
     if algorithm in PACKED_ALGORITHMS or "quantized_layers" in quantization or algorithm == "NVFP4":
-        return [_nvfp4(every, quantization), *_cache_scales(ours)]
+        return [_nvfp4(ours, every), *_cache_scales(ours)]
     choices: list[Choice] = []
-    for layers, which in ((every, ""), ([linear for linear in every if "expert" in linear.module], " of the experts")):
-        choices += _scales(layers, quantization, method, which)
+    for which, part in PARTS.items():
+        choices += _scales([linear for linear in every if part.search(_canonical(linear.module))], quantization, method, which)
     found.append(choices)
     return [*found, *_cache_scales(ours)]
 
@@ -126,27 +128,42 @@ def _scales(layers: list[Linear], quantization: Mapping[str, Any], method: str, 
     ]
 
 
-def _nvfp4(every: list[Linear], quantization: Mapping[str, Any]) -> Group:
+def _nvfp4(ours: Inventory, every: list[Linear]) -> Group:
     """4-bit values two to a byte, a scale a group, and one or two scalars a matrix."""
+    quantization = ours.quantization
     layers = quantization.get("quantized_layers")
-    stated = {_canonical(str(name)): dict(entry) for name, entry in layers.items() if isinstance(entry, dict)} if isinstance(layers, dict) else {}
+    stated = (
+        {_canonical(str(name)): dict(entry) for name, entry in layers.items() if isinstance(entry, dict)}
+        if isinstance(layers, dict)
+        else {}
+    )
     sized = quantization.get("group_size") or 16
     group = sized if type(sized) is int and sized > 0 else 16
     packed: list[Linear] = []
     other = 0
-    for linear in every:
+    for linear in every if not stated else _matrices(ours):
         algorithm = _stated_algorithm(linear.module, stated) if stated else "NVFP4"
         if algorithm in PACKED_ALGORITHMS:
             packed.append(linear)
         elif algorithm:
             other += linear.count
-    values = sum(linear.numel // 2 + linear.numel // group - linear.numel for linear in packed)
+    values = -sum(linear.numel - linear.numel // 2 for linear in packed)
     matrices = sum(linear.count for linear in packed)
-    return [
-        Choice("4-bit weights packed two to a byte, with their scales", values + scalars * matrices + others * other)
+    scales = sum(linear.numel // group for linear in packed)
+    alone = [Choice("4-bit weights packed two to a byte", values)]
+    return alone + [
+        Choice("4-bit weights packed two to a byte, with their scales", values + scales + scalars * matrices + others * other)
         for scalars in (2, 1, 3, 0)
         for others in ((2, 1, 0) if other else (0,))
     ]
+
+
+def _matrices(ours: Inventory) -> list[Linear]:
+    """Every matrix that a config may name as quantized, the head included."""
+    named = [
+        Linear(name.removesuffix(".weight"), *shape) for name, shape in ours.own.items() if len(shape) == 2 and name.endswith(".weight")
+    ]
+    return named + [linear for linear in linears(ours.own, ours.hidden) if linear.count > 1]
 
 
 def _stated_algorithm(module: str, stated: Mapping[str, Mapping[str, Any]]) -> str:
@@ -167,6 +184,5 @@ def _cache_scales(ours: Inventory) -> list[Group]:
 
 
 def _canonical(name: str) -> str:
-    return PREFIX.sub("", name)
-
-
+    """A module's name without what families spell differently."""
+    return FEED_FORWARD.sub(".mlp.", PREFIX.sub("", name))

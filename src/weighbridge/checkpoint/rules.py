@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from weighbridge.checkpoint import quantized
-from weighbridge.checkpoint.inventory import Inventory, Shape, size_of
+from weighbridge.checkpoint.inventory import EMBEDDING, LAYER, Inventory, Shape, size_of
 from weighbridge.checkpoint.search import Choice, Group
 
 HEADS: Final = re.compile(
     r"(?:^|\.)(lm_head|embed_out|score|classifier|qa_outputs|pooler|cls|pre_classifier|generator_lm_head|vocab_projector|proj_out|head|output_projection)\."
 )
 MASKS: Final = re.compile(r"(?:^|\.)(?:attn|attention|self_attn|self_attention)\.(?:bias|causal_mask)$")
+BIAS: Final = "correction_bias"
+"""The buffer that a router adds to its scores."""
 ROTARY: Final = re.compile(r"(?<!original_)inv_freq$")
 
 
@@ -66,22 +68,36 @@ def _prediction_layers(ours: Inventory) -> Iterator[Group]:
         return
     width, table = ours.hidden, math.prod(ours.embedding)
     choices = []
+    joint, beside = _joint_scales(ours), _beside_layers(ours)
     for layer, scales, bias in _layer_kinds(ours):
         for norms in (3, 2, 4):
             for copies in (2, 1, 0):
                 body = size_of(layer) + 2 * width * width + norms * width
-                for extra in {0, bias}:
+                for extra in {0, bias, bias + beside}:
                     choices.append(Choice("layers that predict further tokens", number * (body + copies * table + extra)))
-                    if scales:
-                        with_scales = body + copies * table + extra + scales
-                        choices.append(Choice("layers that predict further tokens, with their scales", number * with_scales))
+                    for more in {scales, scales + joint} if scales else ():
+                        stored = body + copies * table + extra + more
+                        choices.append(Choice("layers that predict further tokens, with their scales", number * stored))
     yield list(dict.fromkeys(choices))
 
 
-def _layer_kinds(ours: Inventory) -> Iterator[tuple[tuple[Shape, ...], int, int]]:
-    """Distinct layers of the main stack, last first: shapes, FP8 scales with the joint projection's, elements of own buffers."""
+def _beside_layers(ours: Inventory) -> int:
+    """Parameters of the language model that stand in no layer and are no embedding, head or norm; a prediction layer repeats them."""
+    stem = ours.main_name.rpartition(".")[0]
+    names = [name for name in ours.own if name.startswith(f"{stem}.") and not LAYER.match(name) and not HEADS.search(f"{name}.")]
+    return size_of(ours.own[name] for name in names if not EMBEDDING.search(name) and ours.own[name] != (ours.hidden,)) if stem else 0
+
+
+def _joint_scales(ours: Inventory) -> int:
     block = quantized.block_of(ours.quantization)
-    seen = set()
+    return 0 if block is None else quantized.Linear("joint", ours.hidden, 2 * ours.hidden).blocks(block)
+
+
+def _layer_kinds(ours: Inventory) -> Iterator[tuple[tuple[Shape, ...], int, int]]:
+    """Distinct layers of the main stack, last first: shapes, FP8 scales, elements of their own buffers."""
+    block = quantized.block_of(ours.quantization)
+    seen: set[tuple[Shape, ...]] = set()
+    bias = max((math.prod(shape) for name, shape in ours.buffers.items() if name.endswith(BIAS)), default=0)
     for index in sorted(ours.main, reverse=True):
         layer = ours.main[index]
         shapes = tuple(sorted(layer.values()))
@@ -90,11 +106,8 @@ def _layer_kinds(ours: Inventory) -> Iterator[tuple[tuple[Shape, ...], int, int]
         seen.add(shapes)
         scales = 0
         if block is not None:
-            width = ours.hidden
-            scales = quantized.Linear("joint", width, 2 * width).blocks(block)
-            scales += sum(linear.blocks(block) for linear in quantized.linears({f"layer.{name}": shape for name, shape in layer.items()}, width))
-        prefix = f"{ours.main_name}.{index}."
-        bias = size_of(shape for name, shape in ours.buffers.items() if name.startswith(prefix) and name.endswith("correction_bias"))
+            named = {f"layer.{name}": shape for name, shape in layer.items()}
+            scales = sum(linear.blocks(block) for linear in quantized.linears(named, ours.hidden))
         yield shapes, scales, bias
 
 
@@ -138,7 +151,8 @@ def _own_buffers(ours: Inventory) -> Iterator[Group]:
 def _shared_cache_layers(ours: Inventory) -> Iterator[Group]:
     """Layers that use another layer's keys and values: their own projections are stored, but not built."""
     shared = ours.setting("num_kv_shared_layers")
-    types = next((part["layer_types"] for part in (ours.config, ours.config.get("text_config") or {}) if isinstance(part.get("layer_types"), list)), [])
+    parts = (ours.config, ours.config.get("text_config") or {})
+    types: list[str] = next((part["layer_types"] for part in parts if isinstance(part.get("layer_types"), list)), [])
     built = ours.depth - shared
     if not 0 < shared < ours.depth or len(types) < ours.depth:
         return
