@@ -53,7 +53,7 @@ class Hub:
     """Answer every request with this status, these headers and this body."""
     fail_only: str = ""
     """Let the failure strike only where the path contains this."""
-    token: str = "hf_good"  # noqa: S105  the loopback hub's own
+    token: str = "hf_good"
     requests: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
     address: str = ""
     silent: bool = False
