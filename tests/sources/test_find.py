@@ -144,7 +144,8 @@ def test_what_transformers_writes_itself_is_let_through() -> None:
     [
         ("acme/tiny", ("acme/tiny", "", None)), ("acme/tiny@v1.0", ("acme/tiny", "", "v1.0")), ("gpt2", ("gpt2", "", None)),
         ("acme/pipe:unet@refs/pr/3", ("acme/pipe", "unet", "refs/pr/3")),
-        ("https://huggingface.co/acme/tiny", ("acme/tiny", "", None)), ("https://huggingface.co/acme/tiny/tree/v2", ("acme/tiny", "", "v2")),
+        ("https://huggingface.co/acme/tiny", ("acme/tiny", "", None)),
+        ("https://huggingface.co/acme/tiny/tree/v2", ("acme/tiny", "", "v2")),
     ],
 )  # fmt: skip
 def test_names_are_taken_apart(reference: str, expected: tuple[str, str, str | None]) -> None:

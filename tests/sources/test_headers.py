@@ -74,8 +74,12 @@ def test_any_cut_or_change_of_a_file_gives_a_result_or_a_bad_header(
         assert isinstance(error, BadHeader)  # noqa: PT017  a result is as good
 
 
-JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5), lambda child: st.lists(child, max_size=3) | st.dictionaries(
-    st.sampled_from(["dtype", "shape", "data_offsets", "x"]), child, max_size=4), max_leaves=8)  # fmt: skip
+KEYS = st.sampled_from(["dtype", "shape", "data_offsets", "x"])
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda child: st.lists(child, max_size=3) | st.dictionaries(KEYS, child, max_size=4),
+    max_leaves=8,
+)
 
 
 @settings(max_examples=200, deadline=None)

@@ -124,7 +124,7 @@ def test_the_token_of_the_environment_opens_a_gated_model(hub: Hub, monkeypatch:
 @pytest.mark.parametrize(
     ("prepare", "error", "message"),
     [
-        (lambda hub: None, NotFound, "no model acme/tiny on the Hub"),
+        (lambda hub: hub.models.clear(), NotFound, "no model acme/tiny on the Hub"),
         (lambda hub: hub.models.update({"acme/tiny": Repository({"README.md": b""})}), NotFound, "no config.json"),
         (
             lambda hub: hub.models.update({"acme/tiny": Repository({"adapter_config.json": b'{"base_model_name_or_path": "a/b"}'})}),
