@@ -13,7 +13,7 @@ import click
 from weighbridge import __version__
 from weighbridge.base.errors import AccessDenied, BadInput, CannotTell, LimitExceeded, NetworkError, NotFound, UsageError, WeighError
 from weighbridge.base.text import printable
-from weighbridge.cli_options import CARDS, GROUPS, JOB, OUTPUT, READING, command, flag
+from weighbridge.cli_options import GROUPS, JOB, OUTPUT, READING, command, flag
 from weighbridge.cli_progress import Progress
 from weighbridge.formats import Colours, View, render
 from weighbridge.report import Report
@@ -56,14 +56,15 @@ def run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return _fail("interrupted", "", INTERRUPTED, debug=False)
     except Exception as error:
-        return _fail(f"a fault of weighbridge: {type(error).__name__}: {error}", "run again with --debug and report it", BROKEN, debug=debug)
+        fault = f"a fault of weighbridge: {type(error).__name__}: {error}"
+        return _fail(fault, "run again with --debug and report it", BROKEN, debug=debug)
 
 
 def _fail(message: str, hint: str, code: int, *, debug: bool) -> int:
     if debug:
         traceback.print_exc()
     line = f"weigh: {printable(message, 500)}" + (f" - {printable(hint, 500)}" if hint else "")
-    print(line, file=sys.stderr)
+    click.echo(line, err=True)
     return code
 
 
@@ -101,7 +102,8 @@ def _print(report: Report, output: dict[str, Any], *, only: Literal["plan", "str
     if output["json"] and output["markdown"]:
         raise UsageError("--json and --markdown are two formats", "give one of them")
     name = "json" if output["json"] else "markdown" if output["markdown"] else "terminal"
-    print(render(report, name, View(width=_width(sys.stdout), colours=_colours(sys.stdout), explain=output["explain"], only=only)))
+    view = View(width=_width(sys.stdout), colours=_colours(sys.stdout), explain=output["explain"], only=only)
+    click.echo(render(report, name, view), color=True)
 
 
 def _width(stream: TextIO) -> int:
@@ -121,7 +123,8 @@ def _colours(stream: TextIO) -> Colours | None:
 def _listing(name: str) -> Any:
     def show(*, json: bool, debug: bool, **_quiet: bool) -> int:
         del debug
-        print(import_module("weighbridge.listings").render(name, as_json=json, width=_width(sys.stdout), colours=_colours(sys.stdout)))
+        listings = import_module("weighbridge.listings")
+        click.echo(listings.render(name, as_json=json, width=_width(sys.stdout), colours=_colours(sys.stdout)), color=True)
         return DONE
 
     return show
@@ -131,9 +134,10 @@ def _commands() -> dict[str, click.Command]:
     list_options = (("Output", (flag("--json", help="As JSON."), flag("--debug", help="Show the traceback of an error."))),)
     shape_output = tuple(each for each in OUTPUT if each.name in {"json", "markdown", "quiet", "debug"})
     shape_job = tuple(each for each in JOB if each.name in {"batch", "seq"})
+    shape_groups = (("The input", shape_job), ("Reading", READING), ("Output", shape_output))
     commands: dict[str, click.Command] = {
         "plan": command("plan", _plan, groups=GROUPS, model=True),
-        "structure": command("structure", _structure, groups=(("The input", shape_job), ("Reading", READING), ("Output", shape_output)), model=True),
+        "structure": command("structure", _structure, groups=shape_groups, model=True),
     }
     for name, about in LISTS.items():
         callback = _listing(name)
@@ -156,7 +160,7 @@ weigh: Final = click.Group(
     params=[
         click.Option(
             ["--version"], is_flag=True, is_eager=True, expose_value=False, help="Show the version and leave.",
-            callback=lambda ctx, _param, wanted: (print(f"weigh {__version__}"), ctx.exit()) if wanted else None,
+            callback=lambda ctx, _param, wanted: (click.echo(f"weigh {__version__}"), ctx.exit()) if wanted else None,
         )
     ],
 )  # fmt: skip

@@ -7,7 +7,9 @@ import click
 
 from weighbridge.cli_complete import complete_cards, complete_models
 
-REMEMBERED: Final = ("precision", "optimizer", "loop", "attention", "loss")
+REPEATED: Final[dict[str, Any]] = {"multiple": True, "metavar": "NAME"}
+Groups = Iterable[tuple[str, tuple[click.Option, ...]]]
+"""Headings, and the options under each."""
 
 
 def option(*flags: str, help: str, **settings: Any) -> click.Option:
@@ -22,7 +24,7 @@ def flag(*flags: str, help: str) -> click.Option:
 
 
 JOB: Final = (
-    option("--method", help="full, lora or serve; repeatable. Default: all three.", multiple=True, metavar="NAME"),
+    option("--method", help="full, lora or serve; repeatable. Default: all three.", **REPEATED),
     option("--batch", help="Samples of a step. Default: 1.", type=int),
     option("--seq", help="Tokens of a sample. Default: 2048, or the model's context when shorter.", type=int),
     option("--precision", help="bf16-amp, fp16-amp, bf16 or fp32. Default: bf16-amp.", metavar="NAME"),
@@ -45,7 +47,12 @@ JOB: Final = (
 )
 
 CARDS: Final = (
-    option("--card", help="Hold it against this card only; repeatable. Exit 1 where it does not fit.", multiple=True, metavar="NAME", shell_complete=complete_cards),
+    option(
+        "--card",
+        help="Hold it against this card only; repeatable. Exit 1 where it does not fit.",
+        **REPEATED,
+        shell_complete=complete_cards,
+    ),
     option("--memory", help="Hold it against a card with so much memory: 22GiB.", metavar="SIZE"),
     option("--samples", help="Samples of the run that is priced. Default: 50000.", type=int),
     option("--epochs", help="Passes over them. Default: 10.", type=float),
@@ -77,7 +84,7 @@ MODEL: Final = click.Argument(["model"], metavar="MODEL", shell_complete=complet
 class GroupedCommand(click.Command):
     """A command whose help page shows its options under headings."""
 
-    def __init__(self, *, groups: Iterable[tuple[str, tuple[click.Option, ...]]], arguments: Iterable[click.Argument], **settings: Any) -> None:
+    def __init__(self, *, groups: Groups, arguments: Iterable[click.Argument], **settings: Any) -> None:
         self.groups = tuple(groups)
         super().__init__(params=[*arguments, *(each for _, options in self.groups for each in options)], **settings)
 
@@ -88,7 +95,7 @@ class GroupedCommand(click.Command):
                 formatter.write_dl([record for each in options if (record := each.get_help_record(ctx))])
 
 
-def command(name: str, callback: Callable[..., Any], *, groups: Iterable[tuple[str, tuple[click.Option, ...]]], model: bool) -> GroupedCommand:
+def command(name: str, callback: Callable[..., Any], *, groups: Groups, model: bool) -> GroupedCommand:
     """One subcommand; its help is the callback's docstring."""
     return GroupedCommand(
         name=name,

@@ -108,7 +108,8 @@ class Parameters(Document):
 class Layer(Document):
     """One row of the structure; repeated blocks are one row."""
 
-    index: int
+    index: str
+    """The position in the tree: 0.3.1 is the second inside the fourth inside the first."""
     name: str
     type: str
     output_shape: tuple[int, ...] | None

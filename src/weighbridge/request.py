@@ -105,7 +105,7 @@ def make_request(reference: str, **options: Unpack[Options]) -> Request:
     for name, allowed in ONLY.items():
         value = given.pop(name, allowed[0])
         if value not in allowed:
-            raise UsageError(f"--{name} {value} is not yet priced", f"what is: one card, transformers, everything on it; leave out --{name}")
+            raise UsageError(f"--{name} {value} is not yet priced", f"available: one card with everything on it; leave out --{name}")
     job_options = {_JOB_NAMES.get(name, name): given.pop(name) for name in list(given) if _JOB_NAMES.get(name, name) in _JOB_FIELDS}
     return Request(
         reference=reference,
@@ -128,7 +128,8 @@ def _known_names(given: dict[str, Any]) -> None:
     for name in given:
         if name not in Options.__annotations__:
             near = difflib.get_close_matches(name, Options.__annotations__, n=1)
-            raise UsageError(f"there is no option {printable(name, 40)!r}", f"did you mean {near[0]!r}?" if near else "see weigh plan --help")
+            hint = f"did you mean {near[0]!r}?" if near else "see weigh plan --help"
+            raise UsageError(f"there is no option {printable(name, 40)!r}", hint)
 
 
 def _priced(name: str, value: object) -> None:
@@ -159,5 +160,5 @@ def _run(given: dict[str, Any]) -> dict[str, Any]:
     return {"tokens": tokens, "samples": None, "epochs": None}
 
 
-def _paths(given: dict[str, Any]) -> dict[str, Path]:
+def _paths(given: dict[str, Any]) -> dict[str, Any]:
     return {name: Path(given.pop(name)) for name in ("prices", "transformers") if name in given}

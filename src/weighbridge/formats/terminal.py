@@ -32,7 +32,8 @@ def render(report: Report, view: View) -> str:
     out = StringIO()
     console = Console(
         file=out, width=max(40, view.width), height=50, color_system=view.colours, no_color=view.colours is None,
-        force_terminal=view.colours is not None, force_jupyter=False, legacy_windows=False, markup=False, emoji=False, highlight=False, _environ={},
+        force_terminal=view.colours is not None, force_jupyter=False, legacy_windows=False,
+        markup=False, emoji=False, highlight=False, _environ={},
     )  # fmt: skip
     console.print(page(report, view))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
