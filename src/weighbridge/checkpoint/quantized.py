@@ -18,6 +18,10 @@ NOT_LINEAR: Final = re.compile(
 PREFIX: Final = re.compile(r"^(?:model\.|language_model\.)+")
 FEED_FORWARD: Final = re.compile(r"(?:^|\.)(?:ffn|block_sparse_moe|feed_forward|moe)\.")
 PARTS: Final = {"": re.compile(""), " of the experts": re.compile(r"\.experts\."), " of the feed-forward layers": re.compile(r"\.mlp\.")}
+WORD_BITS: Final = {"gptq": 32, "awq": 32, "compressed-tensors": 32, "mxfp4": 8, "bitsandbytes": 8}
+WIDTHS, GROUPS = ("bits", "w_bit", "num_bits"), ("group_size", "q_group_size")
+FIXED: Final = {"mxfp4": (4, 32), "bitsandbytes": (4, 64), "gptq": (4, 128), "awq": (4, 128)}
+"""Width and group where the format, or its library's default, settles them."""
 PACKED_ALGORITHMS: Final = ("NVFP4", "W4A16_NVFP4")
 
 
@@ -93,16 +97,15 @@ def groups(ours: Inventory) -> list[Group]:
     if not quantization:
         return []
     every = quantized(ours)
-    method = str(quantization.get("quant_method") or quantization.get("quant_algo") or "").lower()
     algorithm = str(quantization.get("quant_algo") or "")
-    found: list[Group] = []
-    if algorithm in PACKED_ALGORITHMS or "quantized_layers" in quantization or algorithm == "NVFP4":
+    method = f"{quantization.get('quant_method') or ''} {algorithm}".lower()
+    if algorithm in PACKED_ALGORITHMS or "quantized_layers" in quantization:
         return [_nvfp4(ours, every), *_cache_scales(ours)]
     choices: list[Choice] = []
     for which, part in PARTS.items():
-        choices += _scales([linear for linear in every if part.search(_canonical(linear.module))], quantization, method, which)
-    found.append(choices)
-    return [*found, *_cache_scales(ours)]
+        layers = [linear for linear in every if part.search(_canonical(linear.module))]
+        choices += _scales(layers, quantization, method, which) + _words(layers, quantization, method, which)
+    return [choices, *_cache_scales(ours)]
 
 
 def block_of(quantization: Mapping[str, Any]) -> tuple[int, int] | None:
@@ -118,7 +121,7 @@ def _scales(layers: list[Linear], quantization: Mapping[str, Any], method: str, 
     if block is not None:
         number = sum(linear.blocks(block) for linear in layers)
         return [Choice(f"FP8 scales{which}, one a {block[0]}x{block[1]} block", number)]
-    if "fp8" not in method and method != "compressed-tensors":
+    if "fp8" not in method and "compressed-tensors" not in method:
         return []
     tensors = sum(linear.count for linear in layers)
     return [
@@ -126,6 +129,41 @@ def _scales(layers: list[Linear], quantization: Mapping[str, Any], method: str, 
         Choice(f"scales{which}, one a matrix", tensors),
         Choice(f"scales{which}, of weights and activations", 2 * tensors),
     ]
+
+
+def _words(layers: list[Linear], quantization: Mapping[str, Any], method: str, which: str) -> list[Choice]:
+    """Integer weights packed into words, where the count takes a word for one: alone, with scales, and with zero points."""
+    word = next((bits for name, bits in WORD_BITS.items() if name in method), 0)
+    bits, group = _width_and_group(quantization, method)
+    if not word or not bits or not group:
+        return []
+    weights = sum(linear.numel for linear in layers)
+    words = weights * bits // word - weights
+    scales = sum(linear.rows * -(-linear.columns // group) * linear.count for linear in layers)
+    zeros, order = scales * bits // word, sum(linear.columns * linear.count for linear in layers)
+    matrices = sum(linear.count for linear in layers)
+    why = f"{bits}-bit weights{which} packed into words"
+    return [
+        Choice(why, words),
+        Choice(f"{why}, with scales", words + scales),
+        Choice(f"{why}, with scales and shapes", words + scales + 2 * matrices),
+        Choice(f"{why}, with scales and zero points", words + scales + zeros),
+        Choice(f"{why}, with scales, zero points and order", words + scales + zeros + order),
+        Choice(f"scales{which} of {bits}-bit weights", scales),
+    ]
+
+
+def _width_and_group(quantization: Mapping[str, Any], method: str) -> tuple[int, int]:
+    """Bits of a weight and weights of a scale; a group of -1 is a whole row."""
+    parts = [quantization]
+    groups_stated = quantization.get("config_groups")
+    for entry in groups_stated.values() if isinstance(groups_stated, dict) else ():
+        if isinstance(entry, dict) and isinstance(entry.get("weights"), dict):
+            parts.append(entry["weights"])
+    found = [next((part[key] for part in parts for key in keys if type(part.get(key)) is int), 0) for keys in (WIDTHS, GROUPS)]
+    fixed = FIXED.get(next((name for name in FIXED if name in method), ""), (0, 0))
+    bits, group = (found[0] or fixed[0], found[1] or fixed[1])
+    return (bits if 0 < bits < 8 else 0), (group if group > 0 else 1 << 62)
 
 
 def _nvfp4(ours: Inventory, every: list[Linear]) -> Group:
