@@ -152,6 +152,13 @@ LISTS: Final = {
     "models": "The models of the shipped catalogue, which answer without a network.",
 }
 
+
+def _show_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        click.echo(f"weigh {__version__}")
+        ctx.exit()
+
+
 weigh: Final = click.Group(
     "weigh",
     commands=_commands(),
@@ -160,7 +167,7 @@ weigh: Final = click.Group(
     params=[
         click.Option(
             ["--version"], is_flag=True, is_eager=True, expose_value=False, help="Show the version and leave.",
-            callback=lambda ctx, _param, wanted: (click.echo(f"weigh {__version__}"), ctx.exit()) if wanted else None,
+            callback=_show_version,
         )
     ],
 )  # fmt: skip

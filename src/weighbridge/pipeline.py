@@ -1,0 +1,84 @@
+"""The whole program on one screen: a request -> evidence -> a model -> jobs -> cards -> prices -> a report. No step changes an earlier one."""
+
+from collections.abc import Callable
+from typing import Unpack
+
+from weighbridge import assembly, checkpoint, fit, jobs, price, reading, sources, speed
+from weighbridge.base.errors import BadInput, CannotTell, LimitExceeded
+from weighbridge.cards import Card, custom_card, find_card, load_cards
+from weighbridge.jobs.job import Job
+from weighbridge.model import Model
+from weighbridge.report import Report
+from weighbridge.request import Options, Request, make_request
+
+Progress = Callable[[str], None]
+
+
+def plan(reference: str, **options: Unpack[Options]) -> Report:
+    """What a model weighs: parameters, and for each method its memory, the cards it fits, hours and dollars.
+
+    `reference` and the options are those of `weigh plan`. A method that cannot be told is in the report's `cannot_tell`;
+    a model that cannot be found or read raises one of base/errors.py.
+    """
+    return plan_of(make_request(reference, **options))
+
+
+def plan_of(request: Request, *, progress: Progress = lambda _text: None) -> Report:
+    """The report of a checked request."""
+    evidence = sources.find(request.reference, offline=request.offline, progress=progress)
+    progress(f"reading the source of {evidence.title}")
+    model = read_model(evidence, request)
+    compared = checkpoint.compare(model.parameters, model.buffers, evidence)
+    draft = assembly.Draft(request, evidence, model, compared)
+    for job in request.jobs():
+        progress(f"weighing {evidence.title}: {job.method}")
+        try:
+            draft.add(weigh(model, job, request))
+        except (CannotTell, LimitExceeded, BadInput) as error:
+            draft.cannot(job, error)
+    return draft.report()
+
+
+def structure_of(request: Request, *, progress: Progress = lambda _text: None) -> Report:
+    """The report of a model's layers alone."""
+    return plan_of(request, progress=progress)
+
+
+def read_model(evidence: sources.Evidence, request: Request) -> Model:
+    """The model that the evidence describes."""
+    path = str(request.transformers) if request.transformers else None
+    return reading.read(evidence, transformers_path=path)
+
+
+def weigh(model: Model, job: Job, request: Request) -> assembly.Outcome:
+    """One job: its memory, every card that was asked for, and what the run costs on those that fit."""
+    estimate = jobs.estimate(model, job)
+    cards = chosen_cards(request)
+    fits = fit.fit_cards(estimate.footprint, cards, context_tokens=estimate.context_tokens, alternatives=estimate.alternatives)
+    roomy = [each.card for each in fits if each.verdict == "fits"]
+    quotes = quotes_of(estimate, roomy, request) if job.trains else ()
+    return assembly.Outcome(job, estimate, fits, quotes, steps_of(estimate, request) if job.trains else 0)
+
+
+def chosen_cards(request: Request) -> tuple[Card, ...]:
+    """The cards named, or all that are known."""
+    named = tuple(find_card(name) for name in request.cards)
+    given = (custom_card(request.memory_bytes),) if request.memory_bytes is not None else ()
+    return named + given or load_cards()
+
+
+def steps_of(estimate: assembly.Estimate, request: Request) -> int:
+    """Optimizer steps of the run that is priced."""
+    if request.tokens is not None:
+        return price.steps_of_tokens(request.tokens, request.run_batch, estimate.seq_tokens)
+    assert request.samples is not None
+    assert request.epochs is not None
+    return price.steps_of_samples(request.samples, request.epochs, request.run_batch)
+
+
+def quotes_of(estimate: assembly.Estimate, cards: list[Card], request: Request) -> tuple[price.Quote, ...]:
+    """What the run costs on each of these cards that somebody rents out."""
+    offers = price.read_offers(request.prices) if request.prices else price.load_offers()
+    costs = estimate.costs_of(request.run_batch)
+    steps = steps_of(estimate, request)
+    return price.quotes(cards, offers, lambda card: speed.step_time(costs, card, dtype=estimate.compute_dtype), steps)
