@@ -74,6 +74,17 @@ def test_fp8_blocks_have_a_scale_each_and_partial_blocks_too() -> None:
     assert found.explained == (("FP8 scales, one a 128x128 block", 2 * per_layer),)
 
 
+def test_a_total_in_words_counts_eight_4_bit_weights_as_one_with_scales_and_zero_points() -> None:
+    held = llama(2, 256, 1000, 512)
+    matrices = [(256, 256)] * 4 + [(512, 256)] * 2 + [(256, 512)]
+    stored_more = sum(
+        rows * columns // 8 - rows * columns + rows * columns // 128 + rows * columns // 128 // 8 for rows, columns in matrices
+    )
+    quantization = {"quant_method": "awq", "bits": 4, "group_size": 128}
+    found = judged(held, sum(prod(one.shape) for one in held) + 2 * stored_more, {"hidden_size": 256, "quantization_config": quantization})
+    assert found.explained == (("4-bit weights packed into words, with scales and zero points", 2 * stored_more),)
+
+
 def test_a_prediction_layer_is_a_layer_a_joint_projection_norms_and_copies() -> None:
     held = llama(2, 64, 1000, 128)
     layer = 4 * 64 * 64 + 3 * 64 * 128 + 2 * 64

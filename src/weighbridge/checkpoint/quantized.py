@@ -120,7 +120,11 @@ def _scales(layers: list[Linear], quantization: Mapping[str, Any], method: str, 
     block = block_of(quantization)
     if block is not None:
         number = sum(linear.blocks(block) for linear in layers)
-        return [Choice(f"FP8 scales{which}, one a {block[0]}x{block[1]} block", number)]
+        whole = sum(linear.rows // block[0] * (linear.columns // block[1]) * linear.count for linear in layers)
+        return [
+            Choice(f"FP8 scales{which}, one a {block[0]}x{block[1]} block", number),
+            Choice(f"FP8 scales{which} of partial blocks", number - whole),  # a count that takes off the whole blocks' scales
+        ]
     if "fp8" not in method and "compressed-tensors" not in method:
         return []
     tensors = sum(linear.count for linear in layers)
@@ -155,11 +159,10 @@ def _words(layers: list[Linear], quantization: Mapping[str, Any], method: str, w
 
 def _width_and_group(quantization: Mapping[str, Any], method: str) -> tuple[int, int]:
     """Bits of a weight and weights of a scale; a group of -1 is a whole row."""
-    parts = [quantization]
-    groups_stated = quantization.get("config_groups")
-    for entry in groups_stated.values() if isinstance(groups_stated, dict) else ():
-        if isinstance(entry, dict) and isinstance(entry.get("weights"), dict):
-            parts.append(entry["weights"])
+    stated = quantization.get("config_groups")
+    entries = stated.values() if isinstance(stated, dict) else ()
+    weights = [entry.get("weights") for entry in entries if isinstance(entry, dict)]
+    parts = [quantization, *(part for part in weights if isinstance(part, dict))]
     found = [next((part[key] for part in parts for key in keys if type(part.get(key)) is int), 0) for keys in (WIDTHS, GROUPS)]
     fixed = FIXED.get(next((name for name in FIXED if name in method), ""), (0, 0))
     bits, group = (found[0] or fixed[0], found[1] or fixed[1])
