@@ -148,7 +148,15 @@ class Model:
 
 
 ROUTED_KEYS = ("num_experts", "n_routed_experts", "num_local_experts", "moe_num_experts", "num_moe_experts")
-CHOSEN_KEYS = ("num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_top_k", "num_selected_experts", "experts_per_token", "top_k_experts")
+CHOSEN_KEYS = (
+    "num_experts_per_tok",
+    "num_experts_per_token",
+    "moe_topk",
+    "moe_top_k",
+    "num_selected_experts",
+    "experts_per_token",
+    "top_k_experts",
+)
 
 
 def _first(values: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:

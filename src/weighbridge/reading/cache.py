@@ -10,7 +10,7 @@ import contextlib
 import io
 import json
 import os
-import pickle  # noqa: S403 - only through _Nodes, which resolves no class but ast's
+import pickle
 import stat
 import sys
 import tempfile
@@ -105,7 +105,7 @@ class Cache:
             handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
         except OSError:
             return None
-        with open(handle, "rb") as file:
+        with os.fdopen(handle, "rb") as file:
             data = file.read()
         start = len(MAGIC) + DIGEST_BYTES
         payload = data[start:]
@@ -117,11 +117,11 @@ class Cache:
         with contextlib.suppress(OSError):
             handle, name = tempfile.mkstemp(dir=self.folder, prefix=".new-")
             try:
-                with open(handle, "wb") as file:
+                with os.fdopen(handle, "wb") as file:
                     file.write(MAGIC + sha256(payload).digest() + payload)
-                os.replace(name, path)
+                Path(name).replace(path)
             except OSError:
-                os.unlink(name)
+                Path(name).unlink()
 
 
 def _private(folder: Path) -> bool:

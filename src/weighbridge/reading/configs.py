@@ -96,7 +96,9 @@ def _custom_config(library: Library, entries: Mapping[str, str], cls: Class) -> 
 
 def _missing_file(module: str, reference: str) -> CannotTell:
     name = module.partition(".")[2].replace(".", "/") + ".py"
-    return CannotTell(f"the file {name}", f"auto_map names it as {reference!r}, and it was not found", file=FILE, line=0, hint=f"supply {name}")
+    return CannotTell(
+        f"the file {name}", f"auto_map names it as {reference!r}, and it was not found", file=FILE, line=0, hint=f"supply {name}"
+    )
 
 
 def choose_builtin(library: Library, auto: AutoApi, config: Mapping[str, Any], architecture: str | None) -> Chosen:
@@ -104,7 +106,9 @@ def choose_builtin(library: Library, auto: AutoApi, config: Mapping[str, Any], a
     model_type = _model_type(library, config)
     if model_type not in library.tables.configs:
         why = f"transformers {library.sources.transformers.version} has no such type, and the config names no code of its own"
-        raise CannotTell(f"the model type {model_type!r}", why, file=FILE, line=0, hint="give a newer transformers, or the repository's .py files")
+        raise CannotTell(
+            f"the model type {model_type!r}", why, file=FILE, line=0, hint="give a newer transformers, or the repository's .py files"
+        )
     values = {key: value for key, value in config.items() if key != "model_type"}
     made = library.machine.call(auto.config_class(model_type), [], values)
     assert isinstance(made, ConfigInstance)
@@ -178,7 +182,13 @@ def unread_keys(given: Mapping[str, Any], config: ConfigInstance, prefix: str = 
         inner = config.fields.get(name)
         if isinstance(inner, ConfigInstance) and isinstance(value, Mapping):
             yield from unread_keys(value, inner, f"{prefix}{key}.")
-        elif key not in BOOKKEEPING and not key.startswith("_") and not declared & {key, name} and name in config.fields and name not in config.reads:
+        elif (
+            key not in BOOKKEEPING
+            and not key.startswith("_")
+            and not declared & {key, name}
+            and name in config.fields
+            and name not in config.reads
+        ):
             yield prefix + key
 
 

@@ -33,9 +33,16 @@ def run_isolated(function_path: str, payload: Any, limits: ProcessLimits | None 
     """Call `module:function` with a JSON value in a child process and return its JSON result; our errors come back as themselves."""
     bounds = limits or ProcessLimits()
     request = json.dumps({"function": function_path, "payload": payload, "cpu": bounds.cpu_seconds, "memory": bounds.memory_bytes})
-    command = [sys.executable, "-I", "-c", f"import sys; sys.path[:0] = {sys.path!r}; from weighbridge.reading.isolation import child; child()"]
+    command = [
+        sys.executable,
+        "-I",
+        "-c",
+        f"import sys; sys.path[:0] = {sys.path!r}; from weighbridge.reading.isolation import child; child()",
+    ]
     try:
-        done = subprocess.run(command, input=request, capture_output=True, text=True, timeout=bounds.wall_seconds, check=False, env=_environment())  # noqa: S603 - our own interpreter, our own code
+        done = subprocess.run(  # noqa: S603 - our own interpreter, our own code
+            command, input=request, capture_output=True, text=True, timeout=bounds.wall_seconds, check=False, env=_environment()
+        )
     except subprocess.TimeoutExpired:
         raise LimitExceeded("seconds", f"reading took more than {bounds.wall_seconds:.0f} s") from None
     try:

@@ -33,7 +33,9 @@ def model_to_plain(model: Model) -> dict[str, Any]:
     result: dict[str, Any] = {name: getattr(model, name) for name in FACTS}
     result.update({name: list(getattr(model, name)) for name in TEXTS})
     result["parameters"] = [[p.name, list(p.shape), p.dtype.name, p.tied_to, p.trainable] for p in model.parameters]
-    result["buffers"] = [[b.name, None if b.shape is None else list(b.shape), b.dtype.name if b.dtype else None, b.persistent] for b in model.buffers]
+    result["buffers"] = [
+        [b.name, None if b.shape is None else list(b.shape), b.dtype.name if b.dtype else None, b.persistent] for b in model.buffers
+    ]
     result["modules"] = [[m.path, m.class_name, m.parameters, m.total] for m in model.modules]
     result["holes"] = [asdict(hole) for hole in model.holes]
     result["config_values"] = dict(model.config_values)
@@ -46,9 +48,12 @@ def model_from_plain(values: Mapping[str, Any]) -> Model:
     return Model(
         **{name: values[name] for name in FACTS},
         **{name: tuple(values[name]) for name in TEXTS},
-        parameters=tuple(Parameter(name, tuple(shape), BY_NAME[dtype], tied, train) for name, shape, dtype, tied, train in values["parameters"]),
+        parameters=tuple(
+            Parameter(name, tuple(shape), BY_NAME[dtype], tied, train) for name, shape, dtype, tied, train in values["parameters"]
+        ),
         buffers=tuple(
-            Buffer(name, None if shape is None else tuple(shape), BY_NAME[dtype] if dtype else None, keep) for name, shape, dtype, keep in values["buffers"]
+            Buffer(name, None if shape is None else tuple(shape), BY_NAME[dtype] if dtype else None, keep)
+            for name, shape, dtype, keep in values["buffers"]
         ),
         modules=tuple(Module(*module) for module in values["modules"]),
         holes=tuple(Hole(**hole) for hole in values["holes"]),

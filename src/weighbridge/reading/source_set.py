@@ -81,13 +81,15 @@ class TransformersSource:
 
     def members(self, package: str) -> tuple[str, ...]:
         """The module names in a package's folder, modelling files and configurations first."""
-        stems = [name[:-3] for name in sorted(os.listdir(self.base(package))) if name.endswith(".py") and name != "__init__.py"]
+        stems = sorted(path.stem for path in self.base(package).glob("*.py") if path.name != "__init__.py")
         return tuple(sorted(stems, key=lambda stem: (not stem.startswith(("modeling_", "configuration_")), stem.startswith("modular_"))))
 
     @cached_property
     def model_folders(self) -> tuple[str, ...]:
         """The folders of models/, longest name first."""
-        return tuple(sorted((entry.name for entry in os.scandir(self.root / "models") if entry.is_dir()), key=lambda name: (-len(name), name)))
+        return tuple(
+            sorted((entry.name for entry in os.scandir(self.root / "models") if entry.is_dir()), key=lambda name: (-len(name), name))
+        )
 
     def shown(self, path: Path) -> str:
         """A path as messages show it: transformers/models/..., with no machine's folder in it."""
@@ -108,7 +110,9 @@ class SourceSet:
     def find(self, module: str) -> SourceText | None:
         """The text of a dotted module name, or None."""
         if module not in self.texts:
-            self.texts[module] = self._repository(module) if module.split(".")[0].startswith(REPOSITORY) else self._transformers(module)
+            self.texts[module] = (
+                self._repository(module) if module.split(".", maxsplit=1)[0].startswith(REPOSITORY) else self._transformers(module)
+            )
         return self.texts[module]
 
     def take(self, source: SourceText) -> str:

@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from weighbridge.base.errors import BadConfig, CannotTell
+from weighbridge.base.errors import CannotTell
 from weighbridge.reading.glue.config_classes import ConfigInstance
 from weighbridge.reading.glue.library import Library
 from weighbridge.reading.python import MISSING, Class, ClassMethod, Foreign, Machine, Native, Unknown
 
 LOADING_KEYWORDS: Final = frozenset({
-    "attn_implementation", "experts_implementation", "torch_dtype", "dtype", "trust_remote_code", "allow_all_kernels", "use_flash_attention_2",
+    "attn_implementation", "experts_implementation", "torch_dtype", "dtype", "trust_remote_code", "allow_all_kernels",
+    "use_flash_attention_2",
     "code_revision", "revision", "_fast_init", "use_safetensors", "low_cpu_mem_usage",
 })  # fmt: skip
 """Keywords of from_config() that say how to load and that no model's __init__ receives."""
@@ -75,7 +76,9 @@ class AutoApi:
             return machine.call(self.config_class(model_type), list(args), kwargs)
 
         auto.namespace["for_model"] = ClassMethod(Native(for_model, "for_model", wants_machine=True))
-        auto.namespace["from_pretrained"] = ClassMethod(Native(lambda _, *args, **kwargs: needs_repository("AutoConfig", args, kwargs), "from_pretrained", lazy=True))
+        auto.namespace["from_pretrained"] = ClassMethod(
+            Native(lambda _, *args, **kwargs: needs_repository("AutoConfig", args, kwargs), "from_pretrained", lazy=True)
+        )
         auto.namespace["register"] = Native(lambda *_, **__: None, "register", lazy=True)
         return auto
 
@@ -87,7 +90,9 @@ class AutoApi:
 
         for method in ("from_config", "_from_config"):
             auto.namespace[method] = ClassMethod(Native(from_config, method, lazy=True))
-        auto.namespace["from_pretrained"] = ClassMethod(Native(lambda _, *args, **kwargs: needs_repository(name, args, kwargs), "from_pretrained", lazy=True))
+        auto.namespace["from_pretrained"] = ClassMethod(
+            Native(lambda _, *args, **kwargs: needs_repository(name, args, kwargs), "from_pretrained", lazy=True)
+        )
         auto.namespace["register"] = Native(lambda *_, **__: None, "register", lazy=True)
         auto.namespace["_model_mapping"] = ModelMapping(self.tables.mappings[name])
         return auto
@@ -160,19 +165,19 @@ class ConfigMappingForeign(Foreign):
     def __init__(self, api: AutoApi) -> None:
         self.api = api
 
-    def getitem(self, machine: Machine, value: Any, key: Any) -> Any:  # noqa: ARG002 - the contract's signature
+    def getitem(self, machine: Machine, value: Any, key: Any) -> Any:
         """The class; KeyError where there is none."""
         return self.api.config_class(key)
 
-    def contains(self, machine: Machine, value: Any, item: Any) -> Any:  # noqa: ARG002 - the contract's signature
+    def contains(self, machine: Machine, value: Any, item: Any) -> Any:
         """Whether transformers knows the model type."""
         return item in self.api.tables.configs
 
-    def iterate(self, machine: Machine, value: Any) -> Iterator[Any]:  # noqa: ARG002 - the contract's signature
+    def iterate(self, machine: Machine, value: Any) -> Iterator[Any]:
         """The model types."""
         return iter(list(self.api.tables.configs))
 
-    def length(self, machine: Machine, value: Any) -> int:  # noqa: ARG002 - the contract's signature
+    def length(self, machine: Machine, value: Any) -> int:
         """How many model types."""
         return len(self.api.tables.configs)
 
@@ -193,19 +198,23 @@ class ModelMappingForeign(Foreign):
     def __init__(self, api: AutoApi) -> None:
         self.api = api
 
-    def getitem(self, machine: Machine, value: Any, key: Any) -> Any:  # noqa: ARG002 - the contract's signature
+    def getitem(self, machine: Machine, value: Any, key: Any) -> Any:
         """The model class; KeyError where the table lists none."""
         model_type = self.api.type_of_class(key, value.table)
         if model_type is None:
             raise KeyError(str(key))
         return self.api.model_class(model_type, self.api.tables.classes(value.table, model_type)[0])
 
-    def contains(self, machine: Machine, value: Any, item: Any) -> Any:  # noqa: ARG002 - the contract's signature
+    def contains(self, machine: Machine, value: Any, item: Any) -> Any:
         """Whether the table lists the configuration class."""
         return self.api.type_of_class(item, value.table) is not None
 
     def getattr(self, machine: Machine, value: Any, name: str, default: Any = MISSING) -> Any:
         """get()."""
         if name == "get":
-            return Native(lambda key, fallback=None: self.getitem(machine, value, key) if self.contains(machine, value, key) else fallback, name, lazy=True)
+            return Native(
+                lambda key, fallback=None: self.getitem(machine, value, key) if self.contains(machine, value, key) else fallback,
+                name,
+                lazy=True,
+            )
         return super().getattr(machine, value, name, default)

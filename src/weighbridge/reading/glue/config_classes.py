@@ -66,7 +66,11 @@ def config_fields(cls: Class) -> dict[str, Any]:
 
 def _own_fields(cls: Class) -> dict[str, Any]:
     """The annotated class attributes that are not ClassVar."""
-    names = (name for name, annotation in cls.annotations.items() if not str(annotation).lstrip("'\"").startswith(("ClassVar", "typing.ClassVar")))
+    names = (
+        name
+        for name, annotation in cls.annotations.items()
+        if not str(annotation).lstrip("'\"").startswith(("ClassVar", "typing.ClassVar"))
+    )
     return {name: cls.namespace.get(name, MISSING) for name in names}
 
 
@@ -105,7 +109,7 @@ class ConfigHooks:
                 except WeighError as error:
                     machine.note(f"{config.cls.name}.{name} could not be run: {error}")
 
-    def made(self, machine: Machine, cls: Class, keywords: Any) -> None:  # noqa: ARG002 - the hook's signature
+    def made(self, machine: Machine, cls: Class, keywords: Any) -> None:
         """Prepare a new configuration class."""
         if cls.name in BASE_NAMES and not self.is_dataclass(cls):
             for name in REPLACED_METHODS:

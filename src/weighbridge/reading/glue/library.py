@@ -50,7 +50,7 @@ class Library:
         self.helpers: list[Callable[[str], Any]] = []
         """name -> value or MISSING, for the modules of transformers that are not read."""
 
-    def resolve(self, machine: Machine, name: str) -> SourceModule | Namespace | None:  # noqa: ARG002 - the machine's signature
+    def resolve(self, machine: Machine, name: str) -> SourceModule | Namespace | None:
         """The module an import names; None where there is none."""
         if name not in self.modules:
             self.modules[name] = self._find(name)
@@ -108,7 +108,7 @@ class Library:
     def _find(self, name: str) -> SourceModule | Namespace | None:
         if name in self.stand_ins:
             return self.stand_ins[name]
-        top = name.split(".")[0]
+        top = name.split(".", maxsplit=1)[0]
         if top == "torch":
             return self._torch(name)
         if top == "transformers":
@@ -184,9 +184,9 @@ class Library:
         if transformers.file(f"{package}.{name}") is not None or transformers.is_package(f"{package}.{name}"):
             return self.resolve(self.machine, f"{package}.{name}")
         for member in transformers.members(package):
-            if member.startswith(("modeling_", "configuration_")) and (source := self.sources.find(f"{package}.{member}")) is not None:
-                if defines(source.text, name):
-                    return self.machine.getattr(self.load(f"{package}.{member}"), name, MISSING)
+            source = self.sources.find(f"{package}.{member}") if member.startswith(("modeling_", "configuration_")) else None
+            if source is not None and defines(source.text, name):
+                return self.machine.getattr(self.load(f"{package}.{member}"), name, MISSING)
         return MISSING
 
     def model_package(self, model_type: str) -> str:
@@ -217,4 +217,8 @@ class Library:
 
 def defines(text: str, name: str) -> bool:
     """Whether a text binds a name at its top level, told without parsing it."""
-    return re.search(rf"^(?:class {name}\b|def {name}\(|{name}(?::[^=\n]+)? = )", text, re.MULTILINE) is not None if name.isidentifier() else False
+    return (
+        re.search(rf"^(?:class {name}\b|def {name}\(|{name}(?::[^=\n]+)? = )", text, re.MULTILINE) is not None
+        if name.isidentifier()
+        else False
+    )

@@ -77,8 +77,8 @@ class ModuleInstance(Instance):
             table: dict[str, Any] = self.parameters
         elif isinstance(value, ModuleInstance):
             table = self.modules
-        elif kind is Tensor and (name in self.buffers or value.persistent is not None):
-            self.put_buffer(name, value, persistent=value.persistent is not False)
+        elif kind is Tensor and (name in self.buffers or value.is_buffer):
+            self.put_buffer(name, value, persistent=value.persistent if value.is_buffer else name not in self.non_persistent)
             return
         elif value is None and (held := self._table_of(name)) is not None:
             table = held

@@ -9,7 +9,7 @@ from typing import Any, Final
 from weighbridge.phantom import Tensor
 from weighbridge.reading.glue.module_instance import LEDGER, Ledger, ModuleInstance, named_buffers, named_parameters, walk
 from weighbridge.reading.glue.templates import Templates
-from weighbridge.reading.python import MISSING, Class, Function, Machine, Native, Unknown
+from weighbridge.reading.python import Class, Function, Machine, Native, Unknown
 
 PARAMETER_STEPS: Final = 10
 MODULE_STEPS: Final = 20
@@ -108,7 +108,11 @@ class ModuleLibrary:
 def set_attribute(machine: Machine, args: list[Any], _kwargs: Any) -> None:
     """module.name = value."""
     module, name, value = args
-    module.store(machine, name, value)
+    if name == "__class__" and isinstance(value, Class):
+        module.cls = value
+        machine.mutations += 1
+    else:
+        module.store(machine, name, value)
 
 
 def plain_call(machine: Machine, module: ModuleInstance, args: list[Any], kwargs: dict[str, Any] | None) -> Any:
@@ -119,7 +123,9 @@ def plain_call(machine: Machine, module: ModuleInstance, args: list[Any], kwargs
 
 def no_forward(machine: Machine, module: ModuleInstance, *_: Any, **__: Any) -> Any:
     """A module without a forward of its own."""
-    raise NotImplementedError(f'Module [{module.cls.name}] is missing the required "forward" function at {machine.place[0]}:{machine.place[1]}')
+    raise NotImplementedError(
+        f'Module [{module.cls.name}] is missing the required "forward" function at {machine.place[0]}:{machine.place[1]}'
+    )
 
 
 def init_module(machine: Machine, module: ModuleInstance, *_: Any, **__: Any) -> None:
@@ -181,11 +187,15 @@ def _prefixed(prefix: str, path: str) -> str:
     return f"{prefix}.{path}" if prefix and path else prefix or path
 
 
-def _named_modules(machine: Machine, module: ModuleInstance, memo: Any = None, prefix: str = "", remove_duplicate: bool = True) -> Iterator[Any]:
+def _named_modules(
+    machine: Machine, module: ModuleInstance, memo: Any = None, prefix: str = "", remove_duplicate: bool = True
+) -> Iterator[Any]:
     return iter([(_prefixed(prefix, path), part) for path, part in walk(module, seen=set() if remove_duplicate else None)])
 
 
-def _named_parameters(machine: Machine, module: ModuleInstance, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[Any]:
+def _named_parameters(
+    machine: Machine, module: ModuleInstance, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+) -> Iterator[Any]:
     if not recurse:
         return iter([(_prefixed(prefix, name), tensor) for name, tensor in module.parameters.items() if tensor is not None])
     return ((_prefixed(prefix, name), tensor) for name, tensor in named_parameters(module, once=remove_duplicate))
@@ -195,7 +205,9 @@ def _parameters(machine: Machine, module: ModuleInstance, recurse: bool = True) 
     return (tensor for _, tensor in _named_parameters(machine, module, recurse=recurse))
 
 
-def _named_buffers(machine: Machine, module: ModuleInstance, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[Any]:
+def _named_buffers(
+    machine: Machine, module: ModuleInstance, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+) -> Iterator[Any]:
     if not recurse:
         return iter([(_prefixed(prefix, name), value) for name, value in module.buffers.items() if value is not None])
     return ((_prefixed(prefix, name), value) for name, value, _ in named_buffers(module, once=remove_duplicate))
@@ -208,7 +220,9 @@ MODULE_METHODS: Final[dict[str, Callable[..., Any]]] = {
     "register_parameter": register_parameter,
     "add_module": add_module,
     "register_module": add_module,
-    "set_submodule": lambda machine, module, path, child, *_: module_at(module, path.rpartition(".")[0], machine).put_module(machine, path.rpartition(".")[2], child),
+    "set_submodule": lambda machine, module, path, child, *_: module_at(module, path.rpartition(".")[0], machine).put_module(
+        machine, path.rpartition(".")[2], child
+    ),
     "get_submodule": lambda machine, module, path="": module_at(module, path, machine),
     "get_parameter": get_tensor,
     "get_buffer": get_tensor,
@@ -319,7 +333,13 @@ def _run(machine: Machine, module: ModuleInstance, input: Any) -> Any:
 
 
 def _update_modules(machine: Machine, module: ModuleInstance, modules: Any) -> None:
-    pairs = modules.items() if isinstance(modules, dict) else modules.modules.items() if isinstance(modules, ModuleInstance) else machine.iterate(modules)
+    pairs = (
+        modules.items()
+        if isinstance(modules, dict)
+        else modules.modules.items()
+        if isinstance(modules, ModuleInstance)
+        else machine.iterate(modules)
+    )
     for key, child in pairs:
         module.put_module(machine, key, child)
 
@@ -439,4 +459,3 @@ CONTAINERS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
         "items": lambda machine, module: list(module.parameters.items()),
     },
 }
-assert MISSING is not None

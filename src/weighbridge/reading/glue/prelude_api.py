@@ -10,7 +10,7 @@ from weighbridge.reading.glue.auto_api import model_keywords, needs_repository
 from weighbridge.reading.glue.config_classes import ConfigInstance
 from weighbridge.reading.glue.module_instance import ModuleInstance, named_buffers, named_parameters
 from weighbridge.reading.glue.modules import get_tensor, module_at
-from weighbridge.reading.python import MISSING, Class, Machine, Native, Namespace, Property
+from weighbridge.reading.python import MISSING, Class, Machine, Namespace, Native, Property
 
 if TYPE_CHECKING:
     from weighbridge.reading.glue.runtime import Runtime
@@ -27,7 +27,9 @@ class PreludeApi:
 
     def __init__(self, runtime: "Runtime") -> None:
         self.runtime = runtime
-        self.namespace = Namespace("glue", {name: Native(function, name, lazy=True, wants_machine=True) for name, function in self._functions().items()})
+        self.namespace = Namespace(
+            "glue", {name: Native(function, name, lazy=True, wants_machine=True) for name, function in self._functions().items()}
+        )
         self.namespace.entries["ConfigBase"] = runtime.configs.base
         self.namespace.entries["config_class_from_annotation"] = Property(
             Native(config_class_from_annotation, "config_class", lazy=True, wants_machine=True), on_class=True
@@ -49,7 +51,7 @@ class PreludeApi:
             "cannot_tell": cannot_tell,
         }
 
-    def overlay(self, module: str, name: str) -> Any:  # noqa: ARG002 - the library's signature
+    def overlay(self, module: str, name: str) -> Any:
         """Nothing of ours lies over other modules' names yet; forward-time glue adds its own overlays."""
         return MISSING
 

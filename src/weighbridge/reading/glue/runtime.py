@@ -11,6 +11,7 @@ from weighbridge.reading.glue.copying import Copying
 from weighbridge.reading.glue.library import Library
 from weighbridge.reading.glue.module_instance import ModuleInstance, walk
 from weighbridge.reading.glue.modules import ModuleLibrary
+from weighbridge.reading.glue.operations import Operations
 from weighbridge.reading.glue.prelude_api import PreludeApi
 from weighbridge.reading.glue.stand_ins import stand_ins
 from weighbridge.reading.glue.tensors import Device, adapters
@@ -24,7 +25,14 @@ class Runtime:
     """One reading. While `constructing`, what a tensor's values would decide is Unknown; afterwards it is refused."""
 
     def __init__(
-        self, sources: SourceSet, tables: AutoTables, cache: Cache, parsed: dict[str, ast.Module], *, limits: Limits | None = None, custom: bool = False
+        self,
+        sources: SourceSet,
+        tables: AutoTables,
+        cache: Cache,
+        parsed: dict[str, ast.Module],
+        *,
+        limits: Limits | None = None,
+        custom: bool = False,
     ) -> None:
         self.constructing = True
         self.device = Device("meta")
@@ -38,6 +46,7 @@ class Runtime:
         self.configs = ConfigHooks(lambda: self.library.get("transformers.configuration_utils", "SubConfigSpec"), lenient=custom)
         self.auto = AutoApi(self.library)
         self.helpers = TransformersHelpers(self.library, self.configs.base, custom=custom)
+        self.operations = Operations(self)
         self.torch = TorchApi(self)
         self.prelude = PreludeApi(self)
         self.copying = Copying(self)

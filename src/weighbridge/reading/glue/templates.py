@@ -112,11 +112,13 @@ def copy_tensor(source: Tensor, storage: Storage) -> Tensor:
     made = Tensor(source.shape, source.dtype, storage, source.stride, source.value)
     made.requires_grad = source.requires_grad
     made.is_parameter = source.is_parameter
-    made.persistent = source.persistent
+    made.is_buffer, made.persistent, made.default_dtype = source.is_buffer, source.persistent, source.default_dtype
     return made
 
 
-def deep_copy_module(machine: Machine, library: "ModuleLibrary", source: ModuleInstance, memo: dict[int, Any] | None = None) -> ModuleInstance:
+def deep_copy_module(
+    machine: Machine, library: "ModuleLibrary", source: ModuleInstance, memo: dict[int, Any] | None = None
+) -> ModuleInstance:
     """copy.deepcopy() of a module."""
     del machine
     return Copier(library, memo=memo).module(source)

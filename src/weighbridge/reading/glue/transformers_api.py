@@ -7,9 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from weighbridge.base.errors import CannotTell
 from weighbridge.reading.glue.library import PRELUDE_BASE, PRELUDE_VERSION_4, Library
-from weighbridge.reading.python import MISSING, Class, FieldSpec, Instance, Machine, Native, Namespace, Unknown
+from weighbridge.reading.python import MISSING, Class, FieldSpec, Namespace, Native, Unknown
 
 TRUE_QUESTIONS: Final = re.compile(r"is_torch_available|is_torch_greater_or_equal\w*")
 FALSE_QUESTIONS: Final = re.compile(
@@ -27,18 +26,24 @@ DECORATOR_MAKERS: Final = frozenset({
     "use_kernel_func_from_hub_with_fallback", "use_kernel_func_from_hub", "add_start_docstrings", "requires", "deprecated",
     "add_start_docstrings_to_model_forward", "add_code_sample_docstrings", "add_end_docstrings", "replace_return_docstrings",
 })  # fmt: skip
-SILENT: Final = frozenset({"requires_backends", "torch_compilable_check", "check_torch_load_is_safe", "warn_once", "lazy_load_kernel", "get_kernel"})
+SILENT: Final = frozenset(
+    {"requires_backends", "torch_compilable_check", "check_torch_load_is_safe", "warn_once", "lazy_load_kernel", "get_kernel"}
+)
 """Calls with no result that matters."""
 INERT: Final = frozenset({
-    "TransformersKwargs", "Unpack", "FlashAttentionKwargs", "LossKwargs", "KwargsForCausalLM", "DUMMY_INPUTS", "DUMMY_MASK", "CONFIG_NAME", "WEIGHTS_NAME",
+    "TransformersKwargs", "Unpack", "FlashAttentionKwargs", "LossKwargs", "KwargsForCausalLM", "DUMMY_INPUTS", "DUMMY_MASK",
+    "CONFIG_NAME", "WEIGHTS_NAME",
     "GenerationMode", "CompileConfig", "LogitsProcessorList", "StoppingCriteriaList", "LogitsProcessor", "StoppingCriteria", "BaseStreamer",
     "BlockMask", "ContextManagers", "hf_api", "cached_file", "custom_object_save", "ProcessingKwargs", "AllKwargsForChatTemplate",
     "WeightRenaming", "convert_and_load_state_dict_in_model", "get_model_conversion_mapping", "LoadStateDictConfig", "safe_open",
-    "_get_resolved_checkpoint_files", "log_state_dict_report", "storage_ptr", "storage_size", "resolve_revision", "SpecificPreTrainedModelType",
+    "_get_resolved_checkpoint_files", "log_state_dict_report", "storage_ptr", "storage_size", "resolve_revision",
+    "SpecificPreTrainedModelType",
     "BatchFeature", "BatchEncoding", "ModelCard", "PretrainedTokenizer", "PreTrainedTokenizer", "PreTrainedTokenizerBase", "ImageProcessor",
 })  # fmt: skip
 """Names that are only mentioned while a model is built: annotations, file names, parts of generation."""
-PRELUDE_NAMES: Final = frozenset({"PreTrainedModel", "EmbeddingAccessMixin", "ModuleUtilsMixin", "PreTrainedAudioTokenizerBase", "GenerationMixin"})
+PRELUDE_NAMES: Final = frozenset(
+    {"PreTrainedModel", "EmbeddingAccessMixin", "ModuleUtilsMixin", "PreTrainedAudioTokenizerBase", "GenerationMixin"}
+)
 
 
 def identity(value: Any = None, *_: Any, **__: Any) -> Any:
@@ -113,7 +118,10 @@ class TransformersHelpers:
             return self.version_4_config() if self.custom else self.library.get("transformers.configuration_utils", name, MISSING)
         if module == "transformers.utils.type_validators":
             return validators(name)
-        if module in {"transformers.generation", "transformers.generation.configuration_utils", "transformers"} and name == "GenerationConfig":
+        if (
+            module in {"transformers.generation", "transformers.generation.configuration_utils", "transformers"}
+            and name == "GenerationConfig"
+        ):
             return self._generation_config()
         return MISSING
 
@@ -136,7 +144,9 @@ class TransformersHelpers:
         return self.library.machine.builtins["int"]
 
     TABLE: Final[dict[str, Callable[["TransformersHelpers"], Any]]] = {
-        "logging": lambda self: Namespace("logging", {}, lambda name: fixed(name, value=logger("logger")) if name == "get_logger" else fixed(name, value=None)),
+        "logging": lambda self: Namespace(
+            "logging", {}, lambda name: fixed(name, value=logger("logger")) if name == "get_logger" else fixed(name, value=None)
+        ),
         "PushToHubMixin": lambda self: self.config_base,
         "torch_int": lambda self: self.library.machine.builtins["int"],
         "torch_float": lambda self: self.library.machine.builtins["float"],
