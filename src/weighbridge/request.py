@@ -100,6 +100,7 @@ def make_request(reference: str, **options: Unpack[Options]) -> Request:
     methods = _texts(given.pop("method", ())) or METHODS
     for method in methods:
         _priced("method", method)
+        Job(method=method)
     for name in ("optimizer", "loss", "layout", "engine"):
         _priced(name, given.get(name))
     for name, allowed in ONLY.items():
