@@ -18,10 +18,7 @@ MODULES = sorted(path for path in SOURCE.rglob("*.py") if PRELUDE not in path.pa
 TEXT_ENDINGS = {".py", ".toml", ".md", ".json", ".lock", ".txt", ".yml", ".yaml", ".cfg", ".sh", ".svg", ""}
 # Put together from pieces, so that this file holds none of them.
 MACHINE_PATHS = tuple("/" + path + "/" for path in ("work", "opt/wb", "home", "root"))
-REGISTRIES = tuple(
-    ".".join(parts) for parts in (("pypi", "org"), ("pythonhosted", "org"), ("download", "pytorch", "org"), ("deb", "debian", "org"))
-)
-STANDARD_MODULES_AT_START = 120
+REGISTRIES = tuple(f"{name}.org" for name in ("pypi", "pythonhosted", "download.pytorch", "deb.debian"))
 
 
 def committed():

@@ -9,7 +9,8 @@ from weighbridge.formats.words import CATEGORIES
 
 # The keys of the published plan document, in order; further keys may stand between them.
 INTERFACE = {
-    report.Report: "schema model parameters structure runs does_not_run_because jobs serving findings assumptions defaulted unread cannot_tell accuracy weighbridge",
+    report.Report: "schema model parameters structure runs does_not_run_because jobs serving findings assumptions defaulted unread cannot_tell "
+    "accuracy weighbridge",
     report.ModelFacts: "id revision source read_at model_type architecture custom_code code_from transformers",
     report.Parameters: "total active trainable by_dtype checkpoint delta explained tensors",
     report.Trainable: "full lora",
@@ -17,7 +18,8 @@ INTERFACE = {
     report.Explained: "why parameters",
     report.TensorFacts: "name shape dtype tied_to",
     report.Layer: "index name type output_shape parameters flops repeat",
-    report.JobFacts: "method batch seq precision optimizer checkpointing attention layout gpus peak breakdown per_token_saved_bytes flops_per_step timeline fits cost",
+    report.JobFacts: "method batch seq precision optimizer checkpointing attention layout gpus peak breakdown "
+    "per_token_saved_bytes flops_per_step timeline fits cost",
     report.Peak: "allocated_bytes reserved_bytes device_bytes low_bytes high_bytes phase module operation",
     report.Breakdown: "weights gradients optimizer activations loss temporaries cache context",
     report.FitFacts: "card capacity_bytes gpus verdict spare_bytes largest_batch longest_seq remedies",
