@@ -1,0 +1,319 @@
+"""Reductions, scans and what picks extremes: sums, means, norms, cumulative sums, max and min."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from weighbridge.base.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, INT64, DType
+from weighbridge.phantom.operations import (
+    OPERATIONS,
+    VALUE_LIMIT,
+    charge,
+    dimension,
+    elementwise_output,
+    full_precision,
+    operation,
+    propagate,
+    record,
+    to_dtype,
+)
+from weighbridge.phantom.ops.views import expand, unsqueeze
+from weighbridge.phantom.session import current
+from weighbridge.phantom.tensor import Shape, Tensor, numel
+
+Saved = Sequence[Tensor | None]
+Needs = Sequence[bool]
+
+
+class Pair:
+    """(values, indices), as torch's named tuples: iterable, indexable and by name."""
+
+    __slots__ = ("indices", "values")
+
+    def __init__(self, values: Tensor, indices: Tensor) -> None:
+        self.values = values
+        self.indices = indices
+
+    def __iter__(self) -> Any:
+        return iter((self.values, self.indices))
+
+    def __getitem__(self, index: int) -> Tensor:
+        return (self.values, self.indices)[index]
+
+    def __len__(self) -> int:
+        return 2
+
+
+def reduced_dimensions(tensor: Tensor, dim: Any) -> list[int]:
+    """The dimensions to reduce, all of them where none are named."""
+    if dim is None or (isinstance(dim, list | tuple) and not dim):
+        return list(range(len(tensor.shape)))
+    return sorted(dimension(tensor, index) for index in (dim if isinstance(dim, list | tuple) else (dim,)))
+
+
+def reduced_shape(shape: Shape, dims: Sequence[int], keepdim: bool) -> Shape:
+    """The shape after reducing `dims`."""
+    return tuple(1 if index in dims else size for index, size in enumerate(shape) if keepdim or index not in dims)
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """numpy's function, what is saved (`input`, `both` or nothing), autocast's fp32 list, a fixed result type."""
+
+    function: Callable[..., Any] | None
+    saves: str = ""
+    fp32: bool = False
+    dtype: DType | None = None
+    keeps_integers: bool = False
+
+
+REDUCTIONS: dict[str, Reduction] = {
+    "sum": Reduction(np.sum, fp32=True), "mean": Reduction(np.mean), "prod": Reduction(np.prod, "both", fp32=True),
+    "nansum": Reduction(np.nansum), "nanmean": Reduction(np.nanmean), "logsumexp": Reduction(None, "both"),
+    "amax": Reduction(np.amax, "both", keeps_integers=True), "amin": Reduction(np.amin, "both", keeps_integers=True),
+    "all": Reduction(np.all, dtype=BOOL), "any": Reduction(np.any, dtype=BOOL),
+    "var": Reduction(None, "input"), "std": Reduction(None, "both"), "count_nonzero": Reduction(np.count_nonzero, dtype=INT64),
+    "median": Reduction(None, "input", keeps_integers=True), "quantile": Reduction(None, "input"),
+}  # fmt: skip
+_SUMS = frozenset({"sum", "prod", "nansum"})
+
+
+def _result_dtype(name: str, rule: Reduction, tensor: Tensor, asked: DType | None) -> DType:
+    if rule.dtype is not None:
+        return rule.dtype
+    if asked is not None:
+        return asked
+    if tensor.dtype.kind >= 2 or rule.keeps_integers:
+        return tensor.dtype
+    return INT64 if name in _SUMS else current().default_dtype
+
+
+def _known(rule: Reduction, tensor: Tensor, dims: list[int], keepdim: bool, out: Tensor) -> None:
+    if rule.function is None or tensor.value is None or (numel(tensor.shape) > 64 * VALUE_LIMIT):
+        return
+    axes = tuple(dims) if dims else None
+    result = np.asarray(rule.function(tensor.value, axis=axes, keepdims=keepdim))
+    if result.shape == out.shape:
+        out.value = result
+
+
+def _reduction(name: str, rule: Reduction) -> Callable[..., Any]:
+    def reduce(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None, axis: Any = None, **options: Any) -> Any:
+        keepdim = bool(options.get("keepdims", keepdim))
+        if isinstance(dim, bool):
+            dim = None
+        dims = reduced_dimensions(input, axis if dim is None else dim)
+        tensor = input
+        if rule.fp32 and dtype is None and current().autocast is not None and input.dtype in {BFLOAT16, FLOAT16}:
+            dtype = FLOAT32
+        out = Tensor(reduced_shape(tensor.shape, dims, keepdim), _result_dtype(name, rule, tensor, dtype))
+        _known(rule, tensor, dims, keepdim, out)
+        if out.dtype.kind < 2:
+            charge("reduction", [out], [tensor], numel(tensor.shape))
+            return out
+        saved = {"input": [tensor], "both": [tensor, out]}.get(rule.saves, [])
+        backward = _spread(tensor.shape, dims, keepdim) if name == "sum" else _filled(tensor.shape)
+        return record(name, out, [tensor], saved, backward, flops=numel(tensor.shape), kind="reduction")
+
+    return reduce
+
+
+def _spread(shape: Shape, dims: list[int], keepdim: bool) -> Any:
+    """The gradient of a sum: the sum's gradient seen at every element, without a copy."""
+
+    def backward(saved: Saved, grad: Tensor, needs: Needs) -> list[Tensor | None]:
+        del saved, needs
+        result = grad
+        if not keepdim:
+            for index in dims:
+                result = unsqueeze(result, index)
+        return [expand(result, *shape)]
+
+    return backward
+
+
+def _filled(shape: Shape) -> Any:
+    """A gradient of the input's shape in one new tensor."""
+
+    def backward(saved: Saved, grad: Tensor, needs: Needs) -> list[Tensor | None]:
+        del saved, needs
+        return [Tensor(shape, grad.dtype)]
+
+    return backward
+
+
+for _name, _rule in REDUCTIONS.items():
+    operation(_name)(_reduction(_name, _rule))
+
+
+@operation("norm", "vector_norm", "linalg_norm", "linalg_vector_norm")
+def norm(input: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: DType | None = None, **options: Any) -> Tensor:
+    """A vector norm, in float32 under autocast."""
+    del p
+    tensor = full_precision(input)
+    if dtype is not None:
+        tensor = to_dtype(tensor, dtype)
+    dims = reduced_dimensions(tensor, options.get("axis", dim))
+    out = Tensor(reduced_shape(tensor.shape, dims, keepdim), tensor.dtype)
+    return record("norm", out, [tensor], [tensor, out], _filled(tensor.shape), flops=2 * numel(tensor.shape), kind="reduction")  # type: ignore[no-any-return] # record returns its outputs
+
+
+@operation("dist")
+def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
+    """The norm of a difference."""
+    return norm(OPERATIONS["sub"](input, other), p)
+
+
+@operation("var_mean", where=("torch",))
+def var_mean(input: Tensor, dim: Any = None, keepdim: bool = False, **_: Any) -> tuple[Tensor, Tensor]:
+    """Variance and mean."""
+    return OPERATIONS["var"](input, dim, keepdim), OPERATIONS["mean"](input, dim, keepdim)
+
+
+@operation("std_mean", where=("torch",))
+def std_mean(input: Tensor, dim: Any = None, keepdim: bool = False, **_: Any) -> tuple[Tensor, Tensor]:
+    """Standard deviation and mean."""
+    return OPERATIONS["std"](input, dim, keepdim), OPERATIONS["mean"](input, dim, keepdim)
+
+
+def _argument(name: str, function: Callable[..., Any]) -> None:
+    def pick(input: Tensor, dim: Any = None, keepdim: bool = False, **_: Any) -> Tensor:
+        out = Tensor(reduced_shape(input.shape, reduced_dimensions(input, dim), keepdim), INT64)
+        if input.value is not None and numel(input.shape) <= VALUE_LIMIT:
+            out.value = np.asarray(function(input.value, axis=dim)).reshape(out.shape)
+        charge("reduction", [out], [input])
+        return out
+
+    operation(name)(pick)
+
+
+_argument("argmax", np.argmax)
+_argument("argmin", np.argmin)
+
+
+def _extreme(name: str, function: Callable[..., Any], elementwise: str) -> None:
+    def extreme(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None, **_: Any) -> Any:
+        if isinstance(dim, Tensor) or other is not None:
+            return OPERATIONS[elementwise](input, dim if isinstance(dim, Tensor) else other)
+        if dim is None:
+            out = Tensor((), input.dtype)
+            if input.value is not None and input.value.size:
+                out.value = np.asarray(function(input.value))
+            if out.dtype.kind < 2:
+                charge("reduction", [out], [input])
+                return out
+            return record(name, out, [input], [input, out], _filled(input.shape), kind="reduction")
+        dims = reduced_dimensions(input, dim)
+        shape = reduced_shape(input.shape, dims, keepdim)
+        values, indices = Tensor(shape, input.dtype), Tensor(shape, INT64)
+        if input.value is not None and numel(input.shape) <= VALUE_LIMIT:
+            values.value = np.asarray(function(input.value, axis=dims[0], keepdims=keepdim))
+        if values.dtype.kind >= 2:
+            record(name, values, [input], [indices], _filled(input.shape), kind="reduction")
+        else:
+            charge("reduction", [values, indices], [input])
+        return Pair(values, indices)
+
+    operation(name)(extreme)
+
+
+_extreme("max", np.max, "maximum")
+_extreme("min", np.min, "minimum")
+
+
+@operation("aminmax", where=("torch", "method"))
+def aminmax(input: Tensor, *, dim: Any = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The least and the greatest."""
+    return OPERATIONS["amin"](input, dim, keepdim), OPERATIONS["amax"](input, dim, keepdim)
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A cumulative operation: numpy's function, what it saves, and whether autocast runs it in float32."""
+
+    function: Callable[..., Any] | None
+    saves: str = ""
+    fp32: bool = True
+
+
+SCANS: dict[str, Scan] = {
+    "cumsum": Scan(np.cumsum), "cumprod": Scan(np.cumprod, "both"), "logcumsumexp": Scan(None, "both", fp32=False),
+}  # fmt: skip
+
+
+def _scan(name: str, rule: Scan) -> Callable[..., Tensor]:
+    def backward(saved: Saved, grad: Tensor, needs: Needs) -> list[Tensor | None]:
+        del saved, needs
+        flipped = elementwise_output([grad], grad.dtype)
+        result = elementwise_output([flipped], grad.dtype)
+        del flipped
+        return [elementwise_output([result], grad.dtype)]
+
+    def scan(input: Tensor, dim: Any = None, *, dtype: DType | None = None, axis: Any = None, **_: Any) -> Tensor:
+        tensor = full_precision(input) if rule.fp32 else input
+        wanted = dtype or (INT64 if tensor.dtype.kind < 2 else tensor.dtype)
+        if wanted.kind == 2 and tensor.dtype is not wanted:
+            tensor = to_dtype(tensor, wanted)
+        out = Tensor(tensor.shape, wanted)
+        place = dimension(tensor, axis if dim is None else dim)
+        if rule.function is not None and tensor.shape:
+            numpy_scan = rule.function
+            if numel(tensor.shape) <= VALUE_LIMIT:
+                propagate(out, lambda value: numpy_scan(value, axis=place), tensor)
+            elif tensor.value is not None and name == "cumsum":
+                out.value = _ramp(tensor, place)
+        if wanted.kind < 2:
+            charge("scan", [out], [tensor])
+            return out
+        saved = [tensor, out] if rule.saves else []
+        return record(name, out, [tensor], saved, backward, kind="scan")  # type: ignore[no-any-return] # record returns its outputs
+
+    return scan
+
+
+def _ramp(tensor: Tensor, place: int) -> Any:
+    """The running sum of a constant, broadcast, where the whole would be too large to keep."""
+    value = tensor.value
+    assert value is not None
+    if any(step and size > 1 for step, size in zip(value.strides, value.shape, strict=True)):
+        return None
+    line = value[(0,) * value.ndim] * np.arange(1, tensor.shape[place] + 1)
+    shape = [1] * value.ndim
+    shape[place] = tensor.shape[place]
+    return np.broadcast_to(line.reshape(shape), tensor.shape)
+
+
+for _scan_name, _scan_rule in SCANS.items():
+    operation(_scan_name)(_scan(_scan_name, _scan_rule))
+
+
+@operation("cummax")
+def cummax(input: Tensor, dim: int) -> Pair:
+    """Running maxima and their indices."""
+    return _running(input, dim, "cummax")
+
+
+@operation("cummin")
+def cummin(input: Tensor, dim: int) -> Pair:
+    """Running minima and their indices."""
+    return _running(input, dim, "cummin")
+
+
+def _running(input: Tensor, dim: int, name: str) -> Pair:
+    dimension(input, dim)
+    values, indices = Tensor(input.shape, input.dtype), Tensor(input.shape, INT64)
+    return Pair(record(name, values, [input], [indices], _filled(input.shape), kind="scan"), indices)
+
+
+@operation("diff")
+def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+    """Differences of neighbours along a dimension."""
+    place = dimension(input, dim)
+    parts = [part for part in (prepend, input, append) if part is not None]
+    tensor = OPERATIONS["cat"](parts, place) if len(parts) > 1 else input
+    for _ in range(n):
+        length = tensor.shape[place]
+        tensor = OPERATIONS["sub"](OPERATIONS["narrow"](tensor, place, 1, length - 1), OPERATIONS["narrow"](tensor, place, 0, length - 1))
+    return tensor
