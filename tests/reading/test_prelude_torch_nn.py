@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-import weighbridge.reading
+import weighbridge
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
-PRELUDE = Path(weighbridge.reading.__file__).parent / "prelude"
+PRELUDE = Path(weighbridge.__file__).parent / "reading" / "prelude"
 NATIVE = ("Module", "Parameter", "Buffer", "Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict")
 
 
@@ -34,7 +34,7 @@ class Prelude:
         path = PRELUDE / f"{name.replace('.', '_')}.py"
         module.__dict__["__builtins__"] = {**vars(builtins), "__import__": self.importer}
         if name == "torch.nn":
-            module.__getattr__ = lambda attribute: self.reexported(attribute)
+            module.__getattr__ = self.reexported
         else:
             exec(compile(path.read_text(), str(path), "exec"), module.__dict__)  # our own text
         return module
@@ -80,8 +80,16 @@ def test_a_layer_takes_the_arguments_torch_takes_with_the_same_defaults(name: st
 
 
 def test_every_layer_of_torch_nn_is_there_but_the_lazy_and_retired_ones() -> None:
-    missing = {n for n in dir(nn) if inspect.isclass(getattr(nn, n)) and issubclass(getattr(nn, n), nn.Module)} - set(EXPORTED) - set(NATIVE)
-    assert {n for n in missing if not n.startswith("Lazy")} <= {"Container", "FractionalMaxPool2d", "FractionalMaxPool3d", "DataParallel", "LinearCrossEntropyLoss"}
+    missing = (
+        {n for n in dir(nn) if inspect.isclass(getattr(nn, n)) and issubclass(getattr(nn, n), nn.Module)} - set(EXPORTED) - set(NATIVE)
+    )
+    assert {n for n in missing if not n.startswith("Lazy")} <= {
+        "Container",
+        "FractionalMaxPool2d",
+        "FractionalMaxPool3d",
+        "DataParallel",
+        "LinearCrossEntropyLoss",
+    }
 
 
 X = torch.float32

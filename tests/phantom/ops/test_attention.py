@@ -104,5 +104,4 @@ def test_autocast_casts_query_key_and_value() -> None:
 @pytest.mark.parametrize("mask", [None, T(S, S, grad=False)])
 def test_the_composite_path_has_torchs_layout(mask) -> None:
     query = [T(B, 3, S, 6) for _ in range(3)]
-    check("scaled_dot_product_attention", torch._scaled_dot_product_attention_math, [*query, mask], {}, kept=False) if False else None
     check("scaled_dot_product_attention", torch.nn.functional.scaled_dot_product_attention, [*query, mask], {}, kept=False)

@@ -53,6 +53,7 @@ def kept_alike(name: str, args, kwargs) -> bool:
     return name not in {"max_pool1d", "adaptive_max_pool2d"} and kwargs.get("padding") != "same" and args[0] is not LAST
 
 
+@pytest.mark.filterwarnings("ignore:Using padding")
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[0]}-{c[1][0].shape}-{c[2]}")
 def test_a_layer_over_space_has_torchs_layout_and_keeps_torchs_bytes(case) -> None:
     name, args, kwargs = case

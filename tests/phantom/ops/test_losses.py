@@ -28,6 +28,7 @@ CASES = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:reduction")
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[0]}-{c[1][0].shape}-{c[2]}")
 def test_a_loss_has_torchs_shape_and_keeps_torchs_bytes(case) -> None:
     name, args, kwargs = case

@@ -71,7 +71,7 @@ def _activation(name: str, rule: Activation) -> Callable[..., Tensor]:
         placed = inplace or (bool(parameters) and parameters[-1] is True)
         return in_place(input) if placed else run(input)
 
-    operation(f"{name}_")(lambda input, *_, **__: in_place(input))
+    operation(f"{name}_")(lambda tensor, *_, **__: in_place(tensor))
     return function
 
 
@@ -110,7 +110,8 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
         del saved, needs
         return [new(source, grad.dtype)]
 
-    return record("glu", new(shape, input.dtype), [input], [input], backward)
+    half = Tensor(shape, input.dtype, input.storage, input.stride)
+    return record("glu", elementwise_output([half], input.dtype), [input], [input], backward)
 
 
 @operation("prelu")

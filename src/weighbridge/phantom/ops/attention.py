@@ -56,7 +56,7 @@ def _efficient_fits(q: Tensor, k: Tensor, v: Tensor, enable_gqa: bool) -> bool:
 def choose_kernel(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, dropout: float = 0.0, is_causal: bool = False, enable_gqa: bool = False
 ) -> str:
-    """ "flash", "efficient" or "math": what scaled_dot_product_attention takes on this session's card."""
+    """`flash`, `efficient` or `math`: what scaled_dot_product_attention takes on this session's card."""
     if any(t.stride[-1] != 1 for t in (q, k, v)) or 0 in (q.shape[2], k.shape[2]):
         return "math"
     if _flash_fits(q, k, v, mask, dropout, is_causal, enable_gqa):
@@ -70,7 +70,7 @@ def _flops(q: Tensor, k: Tensor, v: Tensor) -> int:
     return 2 * batch * heads * queries * k.shape[2] * (width + v.shape[-1])
 
 
-def _flash(q: Tensor, k: Tensor, v: Tensor, is_causal: bool) -> Tensor:
+def _flash(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Keeps q, k, v, the output, float32 logsumexp and the generator's state."""
     batch, heads, queries, width = q.shape
     kv_heads, keys, itemsize = k.shape[1], k.shape[2], q.dtype.itemsize
@@ -94,14 +94,14 @@ def _flash(q: Tensor, k: Tensor, v: Tensor, is_causal: bool) -> Tensor:
     )  # fmt: skip
 
 
-def _padded_flash(q: Tensor, k: Tensor, v: Tensor, is_causal: bool) -> Tensor:
+def _padded_flash(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Flash takes head sizes in steps of eight: others are padded with zeros and the output cut."""
     width = q.shape[-1]
     short = -width % 8
     if not short:
-        return _flash(q, k, v, is_causal)
+        return _flash(q, k, v)
     padded = [apply("pad", t, (0, short)) for t in (q, k, v)]
-    return apply("narrow", _flash(padded[0], padded[1], padded[2], is_causal), 3, 0, width)
+    return apply("narrow", _flash(padded[0], padded[1], padded[2]), 3, 0, width)
 
 
 def _efficient(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
@@ -206,7 +206,7 @@ def scaled_dot_product_attention(
         return _math(q, k, v, mask, dropout_p, is_causal, scale)
     kernel = choose_kernel(q, k, v, mask, dropout=dropout_p, is_causal=is_causal, enable_gqa=enable_gqa)
     if kernel == "flash":
-        return _padded_flash(q, k, v, is_causal)
+        return _padded_flash(q, k, v)
     if kernel == "efficient":
         if q.shape[1] != k.shape[1]:
             k, v = (apply("repeat_interleave", t, q.shape[1] // t.shape[1], 1) for t in (k, v))

@@ -8,11 +8,6 @@ from weighbridge.phantom.ops.kernels import Gradients, Needs, Saved, apply, new,
 from weighbridge.phantom.tensor import Tensor, numel
 
 
-def _strides(tensor: Tensor) -> tuple[int, ...]:
-    """A gradient of a column-major factor is column-major too."""
-    return tensor.stride
-
-
 @operation("_grouped_mm", "grouped_mm", where=("torch", "functional"))
 def grouped_mm(input: Tensor, mat2: Tensor, *, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype: Any = None) -> Tensor:
     """Rows in groups, each group by its own expert's matrix (2-D by 3-D, 3-D by 3-D, or the 2-D by 2-D of its backward)."""
@@ -23,12 +18,12 @@ def grouped_mm(input: Tensor, mat2: Tensor, *, offs: Tensor | None = None, bias:
     elif ranks == (3, 3):
         shape = (*input.shape[:2], mat2.shape[2])
     else:
-        shape = (input.shape[-2], mat2.shape[-1]) if ranks == (2, 3) else (input.shape[-2], mat2.shape[-1])
+        shape = (input.shape[-2], mat2.shape[-1])
     if input.shape[-1] != mat2.shape[-2]:
         raise RuntimeError(f"contraction dimension of mat_a and mat_b must match, got {input.shape} and {mat2.shape}")
     out = new(shape, out_dtype or input.dtype)
     flops = 2 * numel(input.shape) * mat2.shape[-1]
-    shapes, strides = (input.shape, mat2.shape), (_strides(input), _strides(mat2))
+    shapes, strides = (input.shape, mat2.shape), (input.stride, mat2.stride)
 
     def backward(saved: Saved, grad: Tensor, needs: Needs) -> Gradients:
         del saved

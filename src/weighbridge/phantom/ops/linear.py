@@ -5,6 +5,7 @@ One multiply-add counts as two FLOPs.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from weighbridge.base.dtypes import promote
 from weighbridge.phantom.operations import broadcast_shapes, operation
@@ -188,27 +189,39 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
 @operation("addmm")
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """Beta times input plus alpha times a product."""
+    del alpha
     return matrix_product(low(mat1), low(mat2), low(input), bias_scaled=beta != 1)
 
 
 @operation("baddbmm")
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """Beta times input plus alpha times a batch of products."""
+    del beta, alpha
     return batched_product(low(batch1), low(batch2), low(input))
 
 
 @operation("addbmm")
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """Input plus the sum of a batch of products."""
-    left, right = low(batch1), low(batch2)
-    rows = apply("reshape", apply("transpose", left, 0, 1), (left.shape[1], left.shape[0] * left.shape[2]))
-    columns = apply("reshape", right, (right.shape[0] * right.shape[1], right.shape[2]))
-    return matrix_product(rows, columns, low(input))
+    """Input plus the sum of a batch of products, one addmm after another."""
+    del beta, alpha
+    added, left, right = low(input), low(batch1), low(batch2)
+    shapes, flops = (left.shape, right.shape), 2 * numel(left.shape) * right.shape[2]
+
+    def backward(saved: Saved, grad: Tensor, needs: Needs) -> Gradients:
+        del saved
+        found = [new(shape, grad.dtype) if need else None for shape, need in zip(shapes, needs[1:], strict=True)]
+        spend("matmul", grad, flops * sum(needs[1:]))
+        return [grad if needs[0] else None, *found]
+
+    out = new((left.shape[1], right.shape[2]), promote(left.dtype, right.dtype))
+    kept = [left if right.requires_grad else None, right if left.requires_grad else None]
+    return record("addbmm", out, [added, left, right], kept, backward, flops=flops, kind="matmul")
 
 
 @operation("addmv")
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """Input plus a matrix by a vector."""
+    del beta, alpha
     return apply("add", mv(low(mat), low(vec)), low(input))
 
 
@@ -258,9 +271,9 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
 
 
 @operation("chain_matmul", "linalg_multi_dot")
-def multi_dot(*matrices: Tensor | Sequence[Tensor]) -> Tensor:
+def multi_dot(*matrices: Any) -> Tensor:
     """A chain of matrices, multiplied from the left."""
-    chain = [m for given in matrices for m in (given if isinstance(given, list | tuple) else [given])]
+    chain: list[Tensor] = [m for given in matrices for m in (given if isinstance(given, list | tuple) else [given])]
     out = chain[0]
     for matrix in chain[1:]:
         out = matmul(out, matrix)
@@ -277,7 +290,7 @@ def tensordot(a: Tensor, b: Tensor, dims: int | Sequence[Sequence[int]] = 2) -> 
     free_a = [d for d in range(len(a.shape)) if d not in over_a]
     free_b = [d for d in range(len(b.shape)) if d not in over_b]
     shape = tuple(a.shape[d] for d in free_a) + tuple(b.shape[d] for d in free_b)
-    inner_size = numel([a.shape[d] for d in over_a])
+    inner_size = numel(tuple(a.shape[d] for d in over_a))
     left = apply("reshape", apply("permute", a, tuple(free_a + over_a)), (-1, inner_size))
     right = apply("reshape", apply("permute", b, tuple(over_b + free_b)), (inner_size, -1))
     return apply("reshape", mm(left, right), shape)

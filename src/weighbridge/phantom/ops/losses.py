@@ -116,15 +116,9 @@ def _two_gradients(saved: Saved, grad: Tensor, needs: Needs) -> Gradients:
 def _pair_loss(name: str) -> Callable[..., Tensor]:
     """A fused loss of two tensors: the unreduced loss is a temporary."""
 
-    def loss(
-        input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean", *_: Any, **options: Any
-    ) -> Tensor:
-        del options
-        reduction = reduction_of(
-            reduction, size_average if isinstance(size_average, bool) else None, reduce if isinstance(reduce, bool) else None
-        )
-        if isinstance(size_average, str):
-            reduction = size_average
+    def loss(input: Tensor, target: Tensor, *arguments: Any, reduction: str = "mean", **options: Any) -> Tensor:
+        named = [argument for argument in arguments if isinstance(argument, str)]
+        reduction = reduction_of(named[0] if named else reduction, options.get("size_average"), options.get("reduce"))
         x, y = single(input), single(target)
         dtype = result_type(x, y)
         shape = broadcast_shapes(x.shape, y.shape)
@@ -195,10 +189,8 @@ def kl_div(
     """The Kullback-Leibler divergence of log-probabilities from a target, in other operations."""
     reduction = reduction_of(reduction, size_average, reduce)
     x, y = single(input), single(target)
-    if log_target:
-        each = apply("mul", apply("exp", y), apply("sub", y, x))
-    else:
-        each = apply("sub", apply("xlogy", y, y), apply("mul", y, x))
+    known = log_target
+    each = apply("mul", apply("exp", y), apply("sub", y, x)) if known else apply("sub", apply("xlogy", y, y), apply("mul", y, x))
     if reduction == "batchmean":
         return apply("div", apply("sum", each), x.shape[0] if x.shape else 1)
     return reduced(each, reduction)
@@ -274,9 +266,7 @@ def cosine_embedding_loss(
     squares = [apply("add", apply("sum", apply("mul", side, side), dim), 1e-8) for side in (x, y)]
     cosine = apply("div", product, apply("sqrt", apply("mul", *squares)))
     zeros = new(cosine.shape, cosine.dtype)
-    pairs = apply(
-        "where", apply("eq", target, 1), apply("sub", 1, cosine) if not isinstance(cosine, Tensor) else apply("rsub", cosine, 1), zeros
-    )
+    pairs = apply("where", apply("eq", target, 1), apply("rsub", cosine, 1), zeros)
     strangers = apply("where", apply("eq", target, -1), apply("clamp_min", apply("sub", cosine, margin), 0), zeros)
     return reduced(apply("add", pairs, strangers), reduction_of(reduction, size_average, reduce))
 

@@ -143,6 +143,7 @@ def batch_norm(
     statistics = [new((held,), _accumulating(x.dtype)), new((held,), _accumulating(x.dtype))]
 
     def backward(saved: Saved, grad: Tensor, needs: Needs) -> Gradients:
+        del grad
         source = saved[0]
         assert source is not None
         affine = (_accumulating(source.dtype),) * 2
@@ -168,7 +169,7 @@ def instance_norm(
     batch, channels = input.shape[:2]
     tensors = [None if tensor is None else apply("repeat", tensor, batch) for tensor in (running_mean, running_var, weight, bias)]
     flat = apply("view", apply("contiguous", input), (1, batch * channels, *input.shape[2:]))
-    out = batch_norm(flat, *tensors, use_input_stats)
+    out = batch_norm(flat, tensors[0], tensors[1], tensors[2], tensors[3], use_input_stats)
     return apply("view", out, input.shape)
 
 

@@ -42,8 +42,6 @@ def interpolate(
         raise NotImplementedError(f"Got {len(input.shape)}D input, but {mode} mode")
     x = single(input)
     shape = x.shape[:2] + sizes
-    last = in_format_of(x, (1,) * len(shape), x.dtype)
-    del last
     source = x.shape
 
     def backward(saved: Saved, grad: Tensor, needs: Needs) -> Gradients:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from weighbridge.base.dtypes import FLOAT16, FLOAT32, DType
-from weighbridge.phantom.operations import dimension, operation, to_dtype
+from weighbridge.phantom.operations import OPERATIONS, dimension, operation, to_dtype
 from weighbridge.phantom.ops.kernels import Gradients, Needs, Saved, apply, like, new, opt_dtype, record, scratch
 from weighbridge.phantom.tensor import Tensor, is_contiguous
 
@@ -79,7 +79,6 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     soft_sample = softmax(apply("div", apply("add", logits, noise), tau), dim)
     if not hard:
         return soft_sample
-    index = apply("max", soft_sample, dim, True)[1]
-    del index
+    OPERATIONS["max"](soft_sample, dim, True)
     one_hot = like(soft_sample)
     return apply("add", apply("sub", one_hot, apply("detach", soft_sample)), soft_sample)
