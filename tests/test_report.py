@@ -9,8 +9,8 @@ from weighbridge.formats.words import CATEGORIES
 
 # The keys of the published plan document, in order; further keys may stand between them.
 INTERFACE = {
-    report.Report: "schema model parameters structure runs does_not_run_because jobs serving findings assumptions defaulted unread cannot_tell "
-    "accuracy weighbridge",
+    report.Report: "schema model parameters structure runs does_not_run_because jobs serving findings "
+    "assumptions defaulted unread cannot_tell accuracy weighbridge",
     report.ModelFacts: "id revision source read_at model_type architecture custom_code code_from transformers",
     report.Parameters: "total active trainable by_dtype checkpoint delta explained tensors",
     report.Trainable: "full lora",

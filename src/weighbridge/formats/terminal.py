@@ -21,8 +21,10 @@ COLOURS: Final = {
 VERDICTS: Final = {"fits": "green", "unsure": "yellow", "does not fit": "red"}
 EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 LABEL: Final = 12
-WIDE: Final = 140
+WIDE: Final = 128
 """Columns from which cards stand in two blocks."""
+MANY_CARDS: Final = 12
+"""Cards from which those with no room at all share a line."""
 NARROW: Final = 76
 """Columns below which tables leave things out."""
 
@@ -123,6 +125,8 @@ def _cards(report: Report, view: View) -> Iterator[RenderableType]:
     if not rows:
         return
     yield _header("Largest batch on every card")
+    hopeless = [row for row in rows if len(rows) > MANY_CARDS and all(fit is None or _has_no_room(fit) for fit in row[1])]
+    rows = [row for row in rows if row not in hopeless]
     blocks = 2 if view.width >= WIDE and len(rows) > 8 else 1
     height = -(-len(rows) // blocks)
     grid = Table.grid(padding=(0, 3, 0, 0))
@@ -130,10 +134,23 @@ def _cards(report: Report, view: View) -> Iterator[RenderableType]:
         grid.add_column()
     compact = view.width < NARROW or blocks > 1
     grid.add_row(*(_card_table(report, rows[start : start + height], compact=compact) for start in range(0, len(rows), height)))
-    yield grid
+    if rows:
+        yield grid
+    if hopeless:
+        yield _hang(Text(f"✗ not even a batch of 1 on {', '.join(_card_name(card) for card, _fits in hopeless)}", style="red"))
     yield _hang(Text(words.LEGEND, style="dim"))
     for line in words.help_lines(report):
         yield _note(line)
+
+
+def _has_no_room(fit: FitFacts) -> bool:
+    return fit.verdict == "does not fit" and not fit.largest_batch
+
+
+def _card_name(card: FitFacts) -> str:
+    """The card's name, without a maker that the model number already tells."""
+    name = printable(card.name, 60).removeprefix("NVIDIA ").removeprefix("GeForce ")
+    return f"{card.gpus} × {name}" if card.gpus > 1 else name
 
 
 CardRow = tuple[FitFacts, tuple[FitFacts | None, ...]]
@@ -151,13 +168,12 @@ def _card_table(report: Report, rows: list[CardRow], *, compact: bool) -> Table:
     table.add_column(width=20 if compact else 30, no_wrap=True, overflow="ellipsis")
     table.add_column(width=8 if compact else 18, no_wrap=True, justify="right")
     for _ in report.jobs:
-        table.add_column(width=9, no_wrap=True)
+        table.add_column(width=8 if compact else 9, no_wrap=True)
     titles = [Text("full" if job.method == "full" else words.method_title(job), style="bold") for job in report.jobs]
     table.add_row(Text(), Text("capacity", style="dim"), *titles)
     for card, fits in rows:
         size = gib(card.capacity_bytes) if compact else f"{decimal(card.capacity_bytes)} {gib(card.capacity_bytes):>9}"
-        name = f"{card.gpus} × {card.name}" if card.gpus > 1 else card.name
-        table.add_row(Text(printable(name, 60)), Text(size, style="dim"), *(_verdict(fit) for fit in fits))
+        table.add_row(Text(_card_name(card)), Text(size, style="dim"), *(_verdict(fit) for fit in fits))
     return table
 
 
