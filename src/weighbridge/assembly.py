@@ -1,12 +1,12 @@
 """Assembly: the results of each step -> the parts of a report. Everything is copied or named here, nothing is estimated."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from weighbridge import __version__, report
 from weighbridge.base.dtypes import DType
-from weighbridge.base.errors import CannotTell, WeighError
+from weighbridge.base.errors import BadInput, CannotTell, LimitExceeded, WeighError
 from weighbridge.cards import Card, custom_card
 from weighbridge.checkpoint import CheckpointComparison
 from weighbridge.fit import DEFAULT_MARGIN, Fit, Footprint
@@ -84,6 +84,13 @@ class Draft:
     untold: list[report.Untold] = field(default_factory=list)
     refused: str | None = None
 
+    def attempt(self, job: Job, weigh: Callable[[], Outcome]) -> None:
+        """One more job, or why it has no answer: it doesn't take the page with it."""
+        try:
+            self.add(weigh())
+        except (CannotTell, LimitExceeded, BadInput) as error:
+            self.cannot(job, error)
+
     def add(self, outcome: Outcome) -> None:
         """One more job."""
         self.outcomes.append(outcome)
@@ -93,7 +100,7 @@ class Draft:
         where = error.where if isinstance(error, CannotTell) else ""
         why = ": ".join(part for part in (error.what, error.why) if part) if isinstance(error, CannotTell) else str(error)
         self.untold.append(report.Untold(what=f"{job.method}: memory", where=where, why=why))
-        if not isinstance(error, CannotTell):
+        if isinstance(error, BadInput):
             self.refused = self.refused or str(error)
 
     def report(self) -> report.Report:

@@ -1,10 +1,10 @@
-"""The whole program on one screen: a request -> evidence -> a model -> jobs -> cards -> prices -> a report. No step changes an earlier one."""
+"""The whole program on one screen: request -> evidence -> model -> jobs -> cards -> prices -> report. No step changes an earlier one."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Unpack
 
 from weighbridge import assembly, checkpoint, fit, jobs, price, reading, sources, speed
-from weighbridge.base.errors import BadInput, CannotTell, LimitExceeded
 from weighbridge.cards import Card, custom_card, find_card, load_cards
 from weighbridge.jobs.job import Job
 from weighbridge.model import Model
@@ -25,23 +25,27 @@ def plan(reference: str, **options: Unpack[Options]) -> Report:
 
 def plan_of(request: Request, *, progress: Progress = lambda _text: None) -> Report:
     """The report of a checked request."""
-    evidence = sources.find(request.reference, offline=request.offline, progress=progress)
-    progress(f"reading the source of {evidence.title}")
-    model = read_model(evidence, request)
-    compared = checkpoint.compare(model.parameters, model.buffers, evidence)
-    draft = assembly.Draft(request, evidence, model, compared)
+    draft = begin(request, progress)
     for job in request.jobs():
-        progress(f"weighing {evidence.title}: {job.method}")
-        try:
-            draft.add(weigh(model, job, request))
-        except (CannotTell, LimitExceeded, BadInput) as error:
-            draft.cannot(job, error)
+        progress(f"weighing {draft.evidence.title}: {job.method}")
+        draft.attempt(job, partial(weigh, draft.model, job, request))
     return draft.report()
 
 
 def structure_of(request: Request, *, progress: Progress = lambda _text: None) -> Report:
-    """The report of a model's layers alone."""
-    return plan_of(request, progress=progress)
+    """The report of a model's layers, with shapes and FLOPs where a forward pass could be played."""
+    draft = begin(request, progress)
+    job = next(iter(request.jobs()))
+    draft.attempt(job, lambda: assembly.Outcome(job, jobs.estimate(draft.model, job), (), (), 0))
+    return draft.report()
+
+
+def begin(request: Request, progress: Progress) -> assembly.Draft:
+    """The model found, read and held against its checkpoint."""
+    evidence = sources.find(request.reference, offline=request.offline, progress=progress)
+    progress(f"reading the source of {evidence.title}")
+    model = read_model(evidence, request)
+    return assembly.Draft(request, evidence, model, checkpoint.compare(model.parameters, model.buffers, evidence))
 
 
 def read_model(evidence: sources.Evidence, request: Request) -> Model:
