@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import jsonschema
 import pytest
+
 from weighbridge import assembly
 from weighbridge.base.dtypes import BFLOAT16
 from weighbridge.base.errors import BadConfig, CannotTell

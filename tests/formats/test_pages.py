@@ -148,12 +148,23 @@ def test_a_hostile_name_does_not_break_a_table(hostile):
             assert line.count("|") == len(re.findall(r"(?<!\\)\|", before))
 
 
-@given(st.text())
+@given(st.text(st.characters() | st.sampled_from("\\`*_{}[]()<>#+-.!|~$@:/^= &;w1a")))
 def test_escaped_text_reads_as_it_was_written(text):
     shown = " ".join("".join(each if each.isprintable() else " " for each in text).split())
-    html = MarkdownIt("commonmark", {"html": True}).render(f"x {escape(shown)} x")
+    html = MarkdownIt("gfm-like", {"html": True, "linkify": False}).render(f"x {escape(shown)} x").replace("<!-- -->", "")
     unescaped = html.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&amp;", "&")
     assert unescaped == f"<p>x {shown} x</p>\n" or not shown
+
+
+@pytest.mark.parametrize(
+    "name", ["https://evil.example", "www.evil.example", "@somebody", "a@b.example", "![x](y)", "<img src=x>", "# x", "1. x"]
+)
+def test_a_name_becomes_no_link_mention_picture_or_list(name):
+    html = MarkdownIt("gfm-like", {"html": True, "linkify": False}).render(escape(name))
+    assert set(re.findall(r"<(\w+)", html)) == {"p"}
+    assert "://" not in escape(name)
+    assert "www." not in escape(name)
+    assert not re.search(r"@\w", escape(name))
 
 
 @given(st.integers(0, 10**15), st.integers(1, 10**15), st.integers(1, 60))

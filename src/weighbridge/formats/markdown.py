@@ -10,7 +10,8 @@ from weighbridge.formats import View, words
 from weighbridge.report import Cost, JobFacts, Report
 
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$@:^=])")
-_ENTITIES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}
+_ENTITIES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;<!-- -->"}
+"""The comment after an @ keeps forges from taking what follows for somebody's name."""
 _QUIET: Final = frozenset("-.:()=+")
 """Harmless inside a line; escaped only where a line starts with them."""
 
@@ -31,14 +32,15 @@ def _escaped(match: re.Match[str]) -> str:
     character = match[1]
     if character in _ENTITIES:
         return _ENTITIES[character]
-    if character in _QUIET and match.start() > 0 and not _is_scheme(match):
+    if character in _QUIET and match.start() > 0 and not _starts_address(match):
         return character
     return f"\\{character}"
 
 
-def _is_scheme(match: re.Match[str]) -> bool:
-    """True for a colon before slashes, which would make a bare address a link."""
-    return match[1] == ":" and match.string.startswith("//", match.end())
+def _starts_address(match: re.Match[str]) -> bool:
+    """True for the colon of a bare https:// and the dot of a bare www., which would become links."""
+    before, after = match.string[: match.start()], match.string[match.end() :]
+    return (match[1] == ":" and after.startswith("//")) or (match[1] == "." and before.lower().endswith("www"))
 
 
 def _title(report: Report, _view: View) -> Iterator[str]:
