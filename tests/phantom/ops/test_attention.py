@@ -71,7 +71,7 @@ def test_efficient_keeps_repeated_heads_and_the_mask() -> None:
         q, k, v = qkv()
         out = OPERATIONS["scaled_dot_product_attention"](q, k, v, mask)
     tokens = B * S
-    assert kept(out) == 2 * tokens * D * H * 4 + 2 * B * S * S + 4 * B * H * 32 + 16
+    assert kept(out) == 2 * tokens * D * H * 4 + 2 * B * S * S + 4 * B * H * 32
 
 
 def test_flash_backward_takes_float32_scratch_and_expanded_keys_for_grouped_heads() -> None:
@@ -101,7 +101,16 @@ def test_autocast_casts_query_key_and_value() -> None:
     assert attend(*qkv("float32")).dtype is FLOAT32
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("mask", [None, T(S, S, grad=False)])
-def test_the_composite_path_has_torchs_layout(mask) -> None:
+def test_the_composite_path_keeps_torchs_bytes(mask, dtype: str) -> None:
+    query = [T(B, 3, S, 6, dtype=dtype) for _ in range(3)]
+    name = "_scaled_dot_product_attention_math"
+    check(name, torch._scaled_dot_product_attention_math, [*query, mask], {})
+    if mask is None:
+        check(name, torch._scaled_dot_product_attention_math, query, {"is_causal": True})
+
+
+def test_attention_without_a_kernel_has_torchs_layout() -> None:
     query = [T(B, 3, S, 6) for _ in range(3)]
-    check("scaled_dot_product_attention", torch.nn.functional.scaled_dot_product_attention, [*query, mask], {}, kept=False)
+    check("scaled_dot_product_attention", torch.nn.functional.scaled_dot_product_attention, query, {}, kept=False)

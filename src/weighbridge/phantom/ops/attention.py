@@ -131,9 +131,8 @@ def _efficient(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         del held
         return found
 
-    seed = [new((), INT64), new((), INT64)]
     return record(
-        "_scaled_dot_product_efficient_attention", out, [q, k, v, mask], [q, k, v, mask, out, logsumexp, *seed], backward,
+        "_scaled_dot_product_efficient_attention", out, [q, k, v, mask], [q, k, v, mask, out, logsumexp], backward,
         flops=flops, kind="attention",
     )  # fmt: skip
 
@@ -156,26 +155,48 @@ def _causal_bias(queries: int, keys: int, dtype_of: Tensor) -> Tensor:
     return bias
 
 
-def _math(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, is_causal: bool, scale: float | None) -> Tensor:
-    """The composite path: two products around a softmax, the square matrix in memory."""
-    if q.shape[1] != k.shape[1]:
-        k, v = (apply("repeat_interleave", t, q.shape[1] // t.shape[1], -3) for t in (k, v))
-    factor = math.sqrt(scale if scale is not None else 1.0 / math.sqrt(q.shape[-1]))
+def _upcast(tensor: Tensor) -> Tensor:
+    """The composite works in float32 (allow_fp16_bf16_reduction_math_sdp is off by default)."""
+    return apply("to", tensor, FLOAT32) if tensor.dtype in HALF else tensor
+
+
+def _math(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, is_causal: bool, scale: float | None) -> list[Tensor]:
+    """The composite path: two products around a softmax, the square matrix in memory. Gives output and weights."""
     source = q.dtype
-    scores = apply("matmul", apply("mul", q, factor), apply("mul", apply("transpose", k, -2, -1), factor))
+    q, k, v = _upcast(q), _upcast(k), _upcast(v)
+    factor = math.sqrt(scale if scale is not None else 1.0 / math.sqrt(q.shape[-1]))
+    q = apply("mul", q, factor)
     if is_causal:
         mask = _causal_bias(q.shape[-2], k.shape[-2], q)
+    if q.shape[-3:-2] != k.shape[-3:-2] and len(q.shape) > 2:
+        k, v = (apply("repeat_interleave", t, q.shape[-3] // t.shape[-3], -3) for t in (k, v))
+    scores = apply("matmul", q, apply("mul", apply("transpose", k, -2, -1), factor))
     if mask is not None:
-        scores = add_in_place(scores, mask) if _addable(scores, mask) else apply("add", scores, mask)
-    weights = apply("_safe_softmax", scores, -1) if mask is not None else apply("softmax", scores, -1)
+        scores = add_in_place(scores, mask)
+    weights = apply("_safe_softmax" if mask is not None else "softmax", scores, -1)
     if dropout > 0.0:
         weights = apply("dropout", weights, dropout, True)
     out = apply("matmul", weights, v)
-    return out if out.dtype is source else apply("to", out, source)
+    return [out, weights] if source is out.dtype else [apply("to", out, source), apply("to", weights, source)]
 
 
-def _addable(scores: Tensor, mask: Tensor) -> bool:
-    return not mask.requires_grad and mask.dtype is scores.dtype
+@operation("_scaled_dot_product_attention_math", where=("torch",))
+def attention_math(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    dropout_mask: Tensor | None = None,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """The composite path by its own name: output and weights."""
+    del dropout_mask, enable_gqa
+    out, weights = _math(query, key, value, _as_bias(attn_mask, query), dropout_p, is_causal, scale)
+    return out, weights
 
 
 def _as_bias(mask: Tensor | None, dtype_of: Tensor) -> Tensor | None:
@@ -183,7 +204,7 @@ def _as_bias(mask: Tensor | None, dtype_of: Tensor) -> Tensor | None:
     return mask if mask is None or mask.dtype is not BOOL else new(mask.shape, dtype_of.dtype)
 
 
-@operation("scaled_dot_product_attention", "_scaled_dot_product_attention_math")
+@operation("scaled_dot_product_attention", where=("functional",))
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
@@ -203,7 +224,7 @@ def scaled_dot_product_attention(
         raise RuntimeError(f"scaled_dot_product_attention: {q.shape}, {k.shape}, {v.shape}")
     mask = _as_bias(mask, q)
     if len(q.shape) != 4 or len(k.shape) != 4 or len(v.shape) != 4:
-        return _math(q, k, v, mask, dropout_p, is_causal, scale)
+        return _math(q, k, v, mask, dropout_p, is_causal, scale)[0]
     kernel = choose_kernel(q, k, v, mask, dropout=dropout_p, is_causal=is_causal, enable_gqa=enable_gqa)
     if kernel == "flash":
         return _padded_flash(q, k, v)
@@ -211,4 +232,4 @@ def scaled_dot_product_attention(
         if q.shape[1] != k.shape[1]:
             k, v = (apply("repeat_interleave", t, q.shape[1] // t.shape[1], 1) for t in (k, v))
         return _efficient(q, k, v, _aligned_mask(q, k, mask))
-    return _math(q, k, v, mask, dropout_p, is_causal, scale)
+    return _math(q, k, v, mask, dropout_p, is_causal, scale)[0]

@@ -5,6 +5,7 @@ from typing import Any
 from weighbridge.base.dtypes import FLOAT16, FLOAT32, DType
 from weighbridge.phantom.operations import OPERATIONS, dimension, operation, to_dtype
 from weighbridge.phantom.ops.kernels import Gradients, Needs, Saved, apply, like, new, opt_dtype, record, scratch
+from weighbridge.phantom.session import current
 from weighbridge.phantom.tensor import Tensor, is_contiguous
 
 
@@ -63,12 +64,14 @@ def softmin(input: Tensor, dim: Any = None, _stacklevel: int = 3, dtype: Any = N
 
 @operation("_safe_softmax", where=("torch",))
 def safe_softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
-    """softmax, with rows that are all minus infinity set to zero."""
-    out = softmax(input, dim, 3, dtype)
-    masked = apply("eq", input, float("-inf"))
-    whole = apply("all", masked, dim, True)
-    del masked
-    return apply("where", whole, apply("zeros_like", apply("detach", out)), out)
+    """softmax, with rows that are all minus infinity set to zero; like softmax it keeps its result alone."""
+    with current().without_grad():
+        out = softmax(input, dim, 3, dtype)
+        masked = apply("eq", input, float("-inf"))
+        whole = apply("all", masked, dim, True)
+        del masked
+        found = apply("where", whole, new((), out.dtype), out)
+    return record("_safe_softmax", found, [input], [found], _backward_to(input.dtype))
 
 
 @operation("gumbel_softmax", where=("functional",))
