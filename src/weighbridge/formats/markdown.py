@@ -32,14 +32,16 @@ def _escaped(match: re.Match[str]) -> str:
     character = match[1]
     if character in _ENTITIES:
         return _ENTITIES[character]
-    if character in _QUIET and match.start() > 0 and not _starts_address(match):
+    if character in _QUIET and match.start() > 0 and not _starts_something(match):
         return character
     return f"\\{character}"
 
 
-def _starts_address(match: re.Match[str]) -> bool:
-    """True for the colon of a bare https:// and the dot of a bare www., which would become links."""
+def _starts_something(match: re.Match[str]) -> bool:
+    """True for the colon of a bare https:// and the dot of a bare www., which would become links, and for a list's `1.` or `1)`."""
     before, after = match.string[: match.start()], match.string[match.end() :]
+    if match[1] in ".)" and before.isdigit():
+        return True
     return (match[1] == ":" and after.startswith("//")) or (match[1] == "." and before.lower().endswith("www"))
 
 
