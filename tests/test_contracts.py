@@ -1,6 +1,7 @@
 """The house's contracts: import arrows, sizes, and nothing in a file that names a machine or a registry."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -102,6 +103,18 @@ def test_torch_is_not_a_dependency_of_the_command():
 
 def test_every_public_name_can_be_had():
     assert run("import weighbridge; print(all(hasattr(weighbridge, name) for name in weighbridge.__all__))").strip() == "True"
+
+
+def test_the_pages_link_only_to_what_is_there():
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "changelog.d").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text("utf-8")):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_commands_that_the_pages_name_are_there_and_can_be_run():
+    for page in ROOT.glob("*.md"):
+        for name in re.findall(r"^(scripts/\w+)", page.read_text("utf-8"), re.MULTILINE):
+            assert os.access(ROOT / name, os.X_OK), f"{page.name}: {name}"
 
 
 def run(code):
