@@ -114,3 +114,14 @@ def test_the_composite_path_keeps_torchs_bytes(mask, dtype: str) -> None:
 def test_attention_without_a_kernel_has_torchs_layout() -> None:
     query = [T(B, 3, S, 6) for _ in range(3)]
     check("scaled_dot_product_attention", torch.nn.functional.scaled_dot_product_attention, query, {}, kept=False)
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+@pytest.mark.parametrize("shared", [False, True])
+def test_multi_head_attention_forward_has_torchs_layout(need_weights: bool, shared: bool) -> None:
+    sides = [T(3, 2, 8), T(5, 2, 8), T(5, 2, 8)]
+    weights = [8, 2, T(24, 8), T(24), None, None, False, 0.0, T(8, 8), T(8)]
+    function = torch.nn.functional.multi_head_attention_forward
+    if shared:
+        sides = [T(3, 2, 8)] * 3
+    check("multi_head_attention_forward", function, [*sides, *weights], {"need_weights": need_weights}, kept=need_weights and not shared)

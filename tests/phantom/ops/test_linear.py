@@ -96,3 +96,13 @@ def test_a_linears_flops_are_two_a_multiply_add_and_twice_that_backward() -> Non
 def test_a_product_of_shapes_that_do_not_fit_is_refused() -> None:
     with pytest.raises(RuntimeError):
         phantom_layout("linear", [T(2, 3), T(4, 5)], {})
+
+
+@pytest.mark.parametrize("name", ["inv", "cholesky", "svd", "qr", "eigh", "slogdet", "det", "pinv"])
+def test_a_factorisation_has_torchs_shapes(name: str) -> None:
+    matrix = torch.eye(3).expand(2, 3, 3)
+    options = {"full_matrices": False} if name == "svd" else {}
+    expected = getattr(torch.linalg, name)(matrix, **options)
+    found, _ = phantom_layout(f"linalg_{name}", [T(2, 3, 3)], {})
+    results = [expected] if isinstance(expected, torch.Tensor) else list(expected)
+    assert [(shape, dtype) for shape, _, dtype in found] == [(tuple(r.shape), str(r.dtype)[6:]) for r in results]

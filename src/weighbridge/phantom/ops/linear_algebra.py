@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weighbridge.base.dtypes import INT32
+from weighbridge.phantom import operations
 from weighbridge.phantom.operations import broadcast_shapes, operation
 from weighbridge.phantom.ops.kernels import Gradients, Needs, Saved, apply, new, record, single
 from weighbridge.phantom.tensor import Tensor, contiguous_strides, numel
@@ -82,3 +83,58 @@ def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, un
 def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:  # noqa: N803 - torch's own name
     """The retired spelling of solve_triangular."""
     return solve_triangular(A, input, upper=upper), apply("clone", A)
+
+
+def _factors(name: str, shapes: Callable[[tuple[int, ...]], list[tuple[int, ...]]]) -> Callable[..., tuple[Tensor, ...]]:
+    """A factorisation into several tensors, all of which it keeps."""
+
+    def function(A: Tensor, *_: Any, **__: Any) -> tuple[Tensor, ...]:  # noqa: N803 - torch's own name
+        outputs = [new(shape, A.dtype) for shape in shapes(A.shape)]
+        source = A.shape
+
+        def backward(saved: Saved, grads: Any, needs: Needs) -> Gradients:
+            del needs
+            first = next(grad for grad in [*grads, *saved] if grad is not None)
+            return [new(source, first.dtype)]
+
+        flops = 4 * numel(A.shape) * min(A.shape[-2:])
+        operations.record(name, outputs, [A], [A, *outputs], backward, flops=flops, kind="matmul")
+        return tuple(outputs)
+
+    return function
+
+
+def _least(shape: tuple[int, ...]) -> int:
+    return min(shape[-2:])
+
+
+operation("svd", "linalg_svd")(_factors("svd", lambda s: [(*s[:-1], _least(s)), (*s[:-2], _least(s)), (*s[:-2], _least(s), s[-1])]))
+operation("qr", "linalg_qr")(_factors("qr", lambda s: [(*s[:-1], _least(s)), (*s[:-2], _least(s), s[-1])]))
+operation("linalg_eigh")(_factors("eigh", lambda s: [s[:-1], s]))
+operation("slogdet", "linalg_slogdet")(_factors("slogdet", lambda s: [s[:-2], s[:-2]]))
+
+
+@operation("det", "linalg_det", "logdet")
+def determinant(A: Tensor) -> Tensor:  # noqa: N803 - torch's own name
+    """The determinant, by a factorisation that is kept."""
+    out, factors = new(A.shape[:-2], A.dtype), new(A.shape, A.dtype)
+    source = A.shape
+
+    def backward(saved: Saved, grad: Tensor, needs: Needs) -> Gradients:
+        del saved, needs
+        return [new(source, grad.dtype)]
+
+    return record("det", out, [A], [A, out, factors], backward, flops=numel(A.shape) * A.shape[-1], kind="matmul")
+
+
+@operation("pinverse", "linalg_pinv")
+def pseudo_inverse(A: Tensor, *_: Any, **__: Any) -> Tensor:  # noqa: N803 - torch's own name
+    """The pseudo-inverse; keeps itself and its input."""
+    out = new((*A.shape[:-2], A.shape[-1], A.shape[-2]), A.dtype)
+    source = A.shape
+
+    def backward(saved: Saved, grad: Tensor, needs: Needs) -> Gradients:
+        del saved, needs
+        return [new(source, grad.dtype)]
+
+    return record("pinv", out, [A], [A, out], backward, flops=8 * numel(A.shape) * min(A.shape[-2:]), kind="matmul")

@@ -102,3 +102,15 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     batch, channels = input.shape[:2]
     split = apply("reshape", input, (batch, groups, channels // groups, *input.shape[2:]))
     return apply("reshape", apply("contiguous", apply("transpose", split, 1, 2)), input.shape)
+
+
+@operation("upsample_nearest", where=FUNCTIONAL)
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """The retired spelling of interpolate."""
+    return interpolate(input, size, scale_factor)
+
+
+@operation("upsample_bilinear", where=FUNCTIONAL)
+def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """The retired spelling of interpolate."""
+    return interpolate(input, size, scale_factor, mode="bilinear")
