@@ -167,7 +167,10 @@ def instance_norm(
 ) -> Tensor:
     """batch_norm over a batch of one with every sample's channels beside each other, as torch lowers it."""
     batch, channels = input.shape[:2]
-    tensors = [None if tensor is None else apply("repeat", tensor, batch) for tensor in (running_mean, running_var, weight, bias)]
+    tensors = [
+        None if tensor is None else apply("reshape", apply("expand", tensor, (batch, channels)), (batch * channels,))
+        for tensor in (running_mean, running_var, weight, bias)
+    ]
     flat = apply("view", apply("contiguous", input), (1, batch * channels, *input.shape[2:]))
     out = batch_norm(flat, tensors[0], tensors[1], tensors[2], tensors[3], use_input_stats)
     return apply("view", out, input.shape)
