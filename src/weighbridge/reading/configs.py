@@ -62,9 +62,9 @@ def choose_custom(library: Library, config: Mapping[str, Any], entries: Mapping[
     plain_names = {value.rpartition(".")[2] for value in entries.values()}
     cls: Any = MISSING
     if wanted and wanted not in plain_names and "For" in wanted:
-        cls = machine.getattr(module, wanted, MISSING)
+        cls = library.find(module_name, wanted)
     if cls is MISSING:
-        cls = machine.getattr(module, class_name, MISSING)
+        cls = library.find(module_name, class_name)
     if not isinstance(cls, Class):
         raise CannotTell(f"the class {class_name}", f"{module_name.partition('.')[2]}.py does not define it", file=FILE, line=0)
     config_class = _custom_config(library, entries, cls)

@@ -83,6 +83,7 @@ class ConfigHooks:
         self.dataclass_bases: list[Class] = []
         self.base = Class("PushToHubMixin", instance_type=ConfigInstance, module="transformers.utils")
         self.base.hook = self.made
+        self.base.namespace["push_to_hub"] = Native(lambda *_, **__: None, "push_to_hub", lazy=True)
         self.base.namespace["__init_subclass__"] = ClassMethod(Native(lambda *_, **__: None, "__init_subclass__", lazy=True))
         self.base.constructor = self.construct
 

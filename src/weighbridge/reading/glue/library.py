@@ -25,6 +25,9 @@ PRELUDE: Final = "weighbridge.reading.prelude"
 PRELUDE_BASE: Final = "transformers_base"
 PRELUDE_VERSION_4: Final = "transformers_v4"
 
+ABSENT: Final = Namespace("absent")
+"""What a lookup gives where there is nothing (MISSING as a default means to raise)."""
+
 Overlay = Mapping[str, Any]
 
 
@@ -47,6 +50,8 @@ class Library:
         """Whole modules that are ours: torch, numpy, einops ..."""
         self.overlays: list[Callable[[str, str], Any]] = []
         """(module, name) -> value or MISSING: what is ours inside a module that is otherwise read or replaced; the last one wins."""
+        self.presets: dict[str, dict[str, Any]] = {}
+        """Module -> names that are ours although the module is read."""
         self.helpers: list[Callable[[str], Any]] = []
         """name -> value or MISSING, for the modules of transformers that are not read."""
 
@@ -63,9 +68,14 @@ class Library:
             raise ModuleNotFoundError(f"No module named '{name}'")
         return module
 
-    def get(self, module: str, name: str, default: Any = MISSING) -> Any:
-        """One name of a module."""
-        return self.machine.getattr(self.load(module), name, default)
+    def get(self, module: str, name: str) -> Any:
+        """One name of a module; AttributeError where it has none."""
+        return self.machine.getattr(self.load(module), name)
+
+    def find(self, module: str, name: str) -> Any:
+        """One name of a module, or MISSING."""
+        value = self.machine.getattr(self.load(module), name, ABSENT)
+        return MISSING if value is ABSENT else value
 
     def prelude(self, name: str) -> SourceModule:
         """One of our own texts."""
@@ -137,7 +147,7 @@ class Library:
             source = self.sources.find(name)
             if transformers.is_package(name) and name.startswith("transformers.models"):
                 return Namespace(name, {}, lambda attribute: self.in_package(name, attribute))
-            return self._overlaid(self.text_module(source)) if source is not None else None
+            return self._preset(self.text_module(source)) if source is not None else None
         if self.sources.find(name) is None and not self._has_overlay(name):
             return None
         return Namespace(name, {}, lambda attribute: self.helper(name, attribute))
@@ -145,7 +155,9 @@ class Library:
     def _has_overlay(self, name: str) -> bool:
         return name.startswith(("transformers.models.auto", "transformers.generation"))
 
-    def _overlaid(self, module: SourceModule) -> SourceModule:
+    def _preset(self, module: SourceModule) -> SourceModule:
+        """Bind what is ours in a module that is otherwise read, before anything in it runs."""
+        module.namespace.update(self.presets.get(module.name, {}))
         return module
 
     def overlay(self, module: str, name: str) -> Any:
@@ -167,10 +179,9 @@ class Library:
                 return value
         if name.startswith("__"):
             return MISSING
-        if name.isupper():
-            constant = self.machine.getattr(self.load("transformers.utils.constants"), name, MISSING)
-            if constant is not MISSING:
-                return constant
+        constants = self.sources.find("transformers.utils.constants") if name.isupper() else None
+        if constants is not None and defines(constants.text, name):
+            return self.find(constants.name, name)
         submodule = f"{module}.{name}"
         if self.sources.find(submodule) is not None:
             return self.resolve(self.machine, submodule)
@@ -186,7 +197,7 @@ class Library:
         for member in transformers.members(package):
             source = self.sources.find(f"{package}.{member}") if member.startswith(("modeling_", "configuration_")) else None
             if source is not None and defines(source.text, name):
-                return self.machine.getattr(self.load(f"{package}.{member}"), name, MISSING)
+                return self.find(f"{package}.{member}", name)
         return MISSING
 
     def model_package(self, model_type: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from weighbridge.reading.glue.library import PRELUDE_BASE, PRELUDE_VERSION_4, Library
-from weighbridge.reading.python import MISSING, Class, FieldSpec, Namespace, Native, Unknown
+from weighbridge.reading.python import MISSING, Class, FieldSpec, Native, Namespace, Property, Unknown
 
 TRUE_QUESTIONS: Final = re.compile(r"is_torch_available|is_torch_greater_or_equal\w*")
 FALSE_QUESTIONS: Final = re.compile(
@@ -18,11 +18,11 @@ FALSE_QUESTIONS: Final = re.compile(
 BARE_DECORATORS: Final = frozenset({
     "can_return_tuple", "capture_outputs", "merge_with_config_defaults", "check_model_inputs", "accepts_precomputed_kwargs",
     "select_hidden_states", "force_accelerate_hooks", "compile_compatible_method_lru_cache", "copy_func", "dynamic_rope_update",
-    "filter_out_non_signature_kwargs", "strict", "dataclass_transform", "compile_friendly_flex_attention",
+    "auto_docstring", "use_experts_implementation", "filter_out_non_signature_kwargs", "strict", "dataclass_transform", "compile_friendly_flex_attention",
 })  # fmt: skip
 """Used as `@name` or as `@name(...)`: what they decorate is returned as it is."""
-DECORATOR_MAKERS: Final = frozenset({
-    "auto_docstring", "deprecate_kwarg", "use_kernel_forward_from_hub", "use_kernelized_func", "use_experts_implementation",
+DECORATOR_MAKERS: Final = frozenset({  # always used as `@name(...)`
+    "deprecate_kwarg", "use_kernel_forward_from_hub", "use_kernelized_func",
     "use_kernel_func_from_hub_with_fallback", "use_kernel_func_from_hub", "add_start_docstrings", "requires", "deprecated",
     "add_start_docstrings_to_model_forward", "add_code_sample_docstrings", "add_end_docstrings", "replace_return_docstrings",
 })  # fmt: skip
@@ -89,6 +89,8 @@ class TransformersHelpers:
 
     def __init__(self, library: Library, config_base: Class, *, custom: bool) -> None:
         self.library, self.config_base, self.custom = library, config_base, custom
+        class_property = Native(lambda getter: Property(getter, on_class=True), "classproperty", lazy=True)
+        library.presets["transformers.configuration_utils"] = {"classproperty": class_property}
 
     def helper(self, name: str) -> Any:
         """A helper by name, whichever module it is imported from."""
@@ -103,7 +105,7 @@ class TransformersHelpers:
         if name in BARE_DECORATORS:
             return bare(name)
         if name in DECORATOR_MAKERS:
-            return bare(name)
+            return Native(lambda *_, **__: Native(identity, name, lazy=True), name, lazy=True)
         if name in SILENT:
             return fixed(name, value=None)
         if name in INERT:
@@ -113,9 +115,9 @@ class TransformersHelpers:
     def overlay(self, module: str, name: str) -> Any:
         """The configuration base: read from the installed source, or version 4's for custom code."""
         if name == "PreTrainedConfig" and module == "transformers":
-            return self.library.get("transformers.configuration_utils", name, MISSING)
+            return self.library.find("transformers.configuration_utils", name)
         if name == "PretrainedConfig" and module == "transformers":
-            return self.version_4_config() if self.custom else self.library.get("transformers.configuration_utils", name, MISSING)
+            return self.version_4_config() if self.custom else self.library.find("transformers.configuration_utils", name)
         if module == "transformers.utils.type_validators":
             return validators(name)
         if (
