@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from weighbridge.base.dtypes import DType
-from weighbridge.phantom.checkpoint import Handle, StopRecomputation, unpack
+from weighbridge.phantom.checkpoint import Handle, unpack
 from weighbridge.phantom.session import Where, current
-from weighbridge.phantom.tensor import Shape, Tensor, is_dense, numel
+from weighbridge.phantom.tensor import Shape, Tensor, is_contiguous, is_dense, numel
 
 _LEAF_SEQUENCE = 1 << 60
 
@@ -83,27 +83,39 @@ def attach(name: str, outputs: Sequence[Tensor | None], inputs: Sequence[Any], s
             output.requires_grad, output.node, output.output_index, output.is_leaf = True, node, index, False
 
 
-def run_backward(loss: Tensor, gradient: Tensor | None = None) -> None:
-    """Play the tape from `loss` back to the leaves, whose `grad` it fills."""
+def run_backward(loss: Tensor | Sequence[Tensor], gradient: Tensor | list[Tensor | None] | None = None) -> None:
+    """Play the tape from `loss` (or several outputs) back to the leaves, whose `grad` it fills.
+
+    A list of gradients is emptied, so that the engine holds the only references.
+    """
     session = current()
-    root = edge_of(loss)
-    if root is None:
-        raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")
-    grad_before, autocast_before = session.grad_enabled, session.autocast
+    outputs = [loss] if isinstance(loss, Tensor) else list(loss)
+    given = gradient if isinstance(gradient, list) else [gradient]
+    del gradient
+    roots = []
+    for output in outputs:
+        root = edge_of(output)
+        if root is None:
+            raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")
+        roots.append(root)
+    before = session.grad_enabled, session.autocast, session.recorder.where
     session.grad_enabled, session.autocast = False, None
     try:
-        first = Tensor(loss.shape, loss.dtype) if gradient is None else gradient
-        gradient = None
-        _Engine(root).run(first)
+        firsts = [Tensor(out.shape, out.dtype) if one is None else one for out, one in zip(outputs, given, strict=True)]
+        given.clear()
+        del outputs
+        engine = _Engine([root[0] for root in roots])
+        engine.start(roots, firsts)
+        engine.run()
     finally:
-        session.grad_enabled, session.autocast = grad_before, autocast_before
+        session.grad_enabled, session.autocast, session.recorder.where = before
 
 
 class _Engine:
     """One backward pass."""
 
-    def __init__(self, root: tuple[Node | Accumulator, int]) -> None:
-        self.root = root
+    def __init__(self, roots: list[Node | Accumulator]) -> None:
+        self.roots = roots
         self.waiting: dict[Node | Accumulator, int] = {}
         self.buffers: dict[Node | Accumulator, list[Tensor | None]] = {}
         self.ready: list[tuple[int, int, Node | Accumulator]] = []
@@ -111,8 +123,9 @@ class _Engine:
         self._count_dependencies()
 
     def _count_dependencies(self) -> None:
-        stack = [self.root[0]]
-        seen = {self.root[0]}
+        stack = list(dict.fromkeys(self.roots))
+        seen = set(stack)
+        self.roots = []
         while stack:
             node = stack.pop()
             for edge in getattr(node, "edges", ()):
@@ -124,27 +137,33 @@ class _Engine:
                     seen.add(target)
                     stack.append(target)
 
-    def run(self, first: Tensor) -> None:
-        node, index = self.root
-        buffer: list[Tensor | None] = [None] * getattr(node, "outputs", 1)
-        buffer[index] = first
-        del first
-        self.buffers[node] = buffer
-        del buffer
-        self._push(node)
-        del node
+    def start(self, roots: list[tuple[Node | Accumulator, int]], firsts: list[Tensor]) -> None:
+        """Put the first gradients in, and queue the outputs that no other leads to."""
+        for position, (node, index) in enumerate(roots):
+            if node not in self.buffers:
+                self.buffers[node] = [None] * getattr(node, "outputs", 1)
+            _add_into(self.buffers[node], index, firsts, position)
+        firsts.clear()
+        for node in dict.fromkeys(node for node, _ in roots):
+            if self.waiting.get(node, 0) == 0:
+                self._push(node)
+        roots.clear()
+
+    def run(self) -> None:
+        """Run nodes until none is ready."""
         while self.ready:
-            _, _, node = heapq.heappop(self.ready)
+            node = heapq.heappop(self.ready)[2]
             gradients = self.buffers.pop(node)
             if isinstance(node, Accumulator):
                 accumulate(node.leaf, gradients)
-            else:
-                edges = node.edges
-                results = _apply(node, gradients)
                 del gradients, node
-                self._distribute(edges, results)
                 continue
+            results = _apply(node, gradients)
+            edges = node.edges
+            node.edges = []
             del gradients, node
+            self._distribute(edges, results)
+            del edges, results
 
     def _push(self, node: Node | Accumulator) -> None:
         self.pushed += 1
@@ -156,42 +175,46 @@ class _Engine:
                 continue
             target, output = edge
             self.waiting[target] -= 1
+            buffer = self.buffers.get(target)
+            if buffer is None:
+                buffer = self.buffers[target] = [None] * getattr(target, "outputs", 1)
             if index < len(results) and results[index] is not None:
-                buffer = self.buffers.get(target)
-                if buffer is None:
-                    buffer = self.buffers[target] = [None] * getattr(target, "outputs", 1)
                 _add_into(buffer, output, results, index)
-                del buffer
-            if self.waiting[target] == 0 and target in self.buffers:
+            del buffer
+            if self.waiting[target] == 0:
                 self._push(target)
 
 
 def _apply(node: Node, gradients: list[Tensor | None]) -> list[Tensor | None]:
-    """Run one node's backward, free what it saved, and make each result fit the input it belongs to."""
+    """Run one node's backward, make each result fit the input it belongs to, and free what it saved.
+
+    What was recomputed is freed when the backward returns; what the node itself saved, and its gradients, when all fits. A node
+    that no gradient reached passes none on.
+    """
+    if all(gradient is None for gradient in gradients):
+        node.saved, node.backward = [], None
+        return []
     session = current()
     session.recorder.where = Where("backward", node.where.module, node.name)
     needs = [edge is not None for edge in node.edges]
     saved = node.saved
     node.saved = []
-    if any(type(item) is Handle for item in saved):
+    handles = [type(item) is Handle for item in saved]
+    if any(handles):
         saved = [unpack(item) for item in saved]
         session.recorder.where = Where("backward", node.where.module, node.name)
     function = node.backward
-    if node.outputs == 1:
-        gradient = gradients.pop()
-        found = function(saved, gradient, needs)
-        del gradient
-    else:
-        found = function(saved, gradients, needs)
-        gradients.clear()
-    node.backward = None
-    saved.clear()
+    opened = list(saved)
+    saved = [item for item, kept in zip(saved, handles, strict=True) if not kept]
+    found = function(opened, gradients[0] if node.outputs == 1 else gradients, needs)
+    opened.clear()
     results: list[Tensor | None] = [found] if found is None or isinstance(found, Tensor) else list(found)
     del found
     for index, expected in enumerate(node.inputs[: len(results)]):
         result = results[index]
         results[index] = None if expected is None or result is None else _fitted(result, *expected)
         del result
+    node.backward = None
     return results
 
 
@@ -207,7 +230,7 @@ def _fitted(gradient: Tensor, shape: Shape, dtype: DType) -> Tensor:
     return gradient
 
 
-def _add_into(buffer: list[Tensor | None], output: int, results: list[Tensor | None], index: int) -> None:
+def _add_into(buffer: list[Tensor | None], output: int, results: Any, index: int) -> None:
     """input_buffer.cpp: the first gradient is kept as it is, a later one is added, in place where that is safe."""
     if buffer[output] is None:
         buffer[output] = results[index]
@@ -215,12 +238,13 @@ def _add_into(buffer: list[Tensor | None], output: int, results: list[Tensor | N
         return
     kept = buffer[output]
     assert kept is not None
+    current().spend("elementwise", kept.dtype.name, numel(kept.shape), 3 * kept.nbytes)
     held = sys.getrefcount(kept) <= 3 and sys.getrefcount(kept.storage) <= 2 and is_dense(kept)
     if not held:
+        from weighbridge.phantom.operations import elementwise_output  # noqa: PLC0415 - operations record on the tape: a cycle
+
         other = results[index]
-        assert other is not None
-        current().spend("elementwise", kept.dtype.name, numel(kept.shape), 3 * kept.nbytes)
-        total = Tensor(kept.shape, kept.dtype, None, kept.stride if is_dense(kept) else other.stride if is_dense(other) else None)
+        total = elementwise_output([kept, other], kept.dtype)
         del kept, other
         buffer[output] = total
     results[index] = None
@@ -229,12 +253,20 @@ def _add_into(buffer: list[Tensor | None], output: int, results: list[Tensor | N
 def accumulate(leaf: Tensor, gradients: list[Tensor | None]) -> None:
     """accumulate_grad.h: a gradient nobody else holds and that lies as the leaf does is taken over, else copied; later ones add in place."""
     gradient = gradients.pop()
-    assert gradient is not None
-    if leaf.grad is None:
-        free = sys.getrefcount(gradient.storage) <= 2
-        if free and gradient.stride == leaf.stride and gradient.dtype is leaf.dtype:
-            leaf.grad = gradient
-        else:
-            leaf.grad = Tensor(leaf.shape, leaf.dtype, None, leaf.stride)
-    else:
+    if gradient is None:
+        return
+    if leaf.grad is not None:
         current().spend("elementwise", leaf.dtype.name, numel(leaf.shape), 3 * leaf.nbytes)
+    elif sys.getrefcount(gradient) <= 2 and _lies_like(gradient, leaf):
+        leaf.grad = gradient
+    else:
+        current().spend("copy", leaf.dtype.name, 0, 2 * leaf.nbytes)
+        leaf.grad = Tensor(leaf.shape, leaf.dtype, None, leaf.stride if is_dense(leaf) else None)
+
+
+def _lies_like(gradient: Tensor, leaf: Tensor) -> bool:
+    """The gradient layout contract: the leaf's own strides where these are dense, else contiguous."""
+    if not is_dense(leaf):
+        return is_contiguous(gradient)
+    pairs = zip(gradient.shape, gradient.stride, leaf.stride, strict=True)
+    return all(step != 0 if size == 1 else step == wanted for size, step, wanted in pairs)

@@ -54,7 +54,7 @@ def operation(*names: str, where: Iterable[str] = _EVERYWHERE) -> Callable[[Func
     return register
 
 
-def record(  # noqa: PLR0913 - the parts of an operation
+def record(
     name: str,
     outputs: Any,
     inputs: Sequence[Any],
@@ -87,7 +87,7 @@ def charge(kind: str, outputs: Sequence[Any], inputs: Sequence[Any], flops: int 
 
 def record_view(name: str, tensor: Tensor, view: Tensor, backward: Any) -> Tensor:
     """Put a view on the tape; a view costs nothing."""
-    view.default_dtype = tensor.default_dtype
+    view.default_dtype, view.density = tensor.default_dtype, tensor.density
     if tensor.requires_grad and current().grad_enabled:
         autograd.attach(name, [view], [tensor], [], backward)
     return view
@@ -196,12 +196,22 @@ def to_dtype(tensor: Tensor, dtype: "DType | str") -> Tensor:
     if tensor.dtype is target:
         return tensor
     out = Tensor(tensor.shape, target, None, preserved_strides(tensor))
+    out.density = tensor.density
     if tensor.value is not None:
-        out.value = tensor.value.astype(numpy_dtype(target))
+        out.value = _cast_value(tensor.value, numpy_dtype(target))
     if target.kind < 2:
         charge("copy", [out], [tensor])
         return out
     return record("to", out, [tensor], [], _same_gradient, kind="copy")  # type: ignore[no-any-return] # record returns its outputs
+
+
+def _cast_value(value: Any, dtype: Any) -> Any:
+    """A value in another numpy type; a broadcast constant stays one."""
+    if value.dtype == dtype:
+        return value
+    one = _constant(value) if value.ndim else None
+    with np.errstate(invalid="ignore"):
+        return value.astype(dtype) if one is None else np.broadcast_to(np.asarray(one).astype(dtype), value.shape)
 
 
 def _same_gradient(saved: Any, grad: Tensor, needs: Any) -> list[Tensor | None]:
@@ -221,40 +231,79 @@ def preserved_strides(tensor: Tensor) -> Shape:
     """Strides of a copy under torch.preserve_format."""
     if is_dense(tensor):
         return tensor.stride
-    return contiguous_strides(tensor.shape) if 0 in tensor.stride else ordered_strides(tensor)
-
-
-def ordered_strides(tensor: Tensor) -> Shape:
-    """Dense strides in the order of a tensor's own."""
-    order = sorted(range(len(tensor.shape)), key=lambda index: (-tensor.stride[index], index))
-    strides = [0] * len(tensor.shape)
-    step = 1
-    for index in reversed(order):
-        strides[index] = step
-        step *= max(tensor.shape[index], 1)
-    return tuple(strides)
+    return iterator_strides(tensor.shape, [tensor.stride]) or contiguous_strides(tensor.shape)
 
 
 def elementwise_strides(operands: Iterable[Any]) -> tuple[Shape, Shape | None]:
     """Shape and strides of an element-wise result, as TensorIterator lays it out (None: contiguous)."""
     tensors = [operand for operand in operands if isinstance(operand, Tensor)]
-    shape = tensors[0].shape if len(tensors) == 1 else broadcast_shapes(*[tensor.shape for tensor in tensors])
-    for tensor in tensors:
-        if tensor.shape == shape:
-            if is_contiguous(tensor):
-                return shape, None
-            if is_dense(tensor):
-                return shape, tensor.stride
-            if 0 not in tensor.stride:
-                return shape, ordered_strides(tensor)
-            break
-    return shape, None
+    first = tensors[0]
+    if len(tensors) == 1:
+        return (first.shape, None) if is_contiguous(first) else (first.shape, preserved_strides(first))
+    shape = first.shape
+    if any(tensor.shape != shape for tensor in tensors):
+        shape = broadcast_shapes(*[tensor.shape for tensor in tensors])
+    if first.shape == shape:
+        if is_contiguous(first):
+            return shape, None
+        if is_dense(first) and all(tensor.shape == shape and tensor.stride == first.stride for tensor in tensors):
+            return shape, first.stride
+    return shape, iterator_strides(shape, [broadcast_strides(tensor, shape) for tensor in tensors])
+
+
+def broadcast_strides(tensor: Tensor, shape: Shape) -> Shape:
+    """A tensor's strides once it is expanded to `shape`."""
+    extra = len(shape) - len(tensor.shape)
+    own = zip(tensor.shape, tensor.stride, shape[extra:], strict=True)
+    return (*[0] * extra, *[0 if size == 1 and wanted != 1 else step for size, step, wanted in own])
+
+
+def iterator_strides(shape: Shape, operands: Sequence[Shape]) -> Shape | None:
+    """Dense strides in the order of dimensions that the operands agree on (TensorIterator::reorder_dimensions); None: contiguous."""
+    order = list(range(len(shape) - 1, -1, -1))
+    for index in range(1, len(order)):
+        place = index
+        for other in range(index - 1, -1, -1):
+            verdict = _out_of_order(shape, operands, order[other], order[place])
+            if verdict > 0:
+                order[other], order[place] = order[place], order[other]
+                place = other
+            elif verdict < 0:
+                break
+    strides = [0] * len(shape)
+    step = 1
+    for axis in order:
+        strides[axis] = step
+        step *= shape[axis]
+    return tuple(strides)
+
+
+def _out_of_order(shape: Shape, operands: Sequence[Shape], inner: int, outer: int) -> int:
+    """1 where the dimension taken as inner has larger steps than the outer one, -1 where it has smaller, 0 where none tells."""
+    for strides in operands:
+        low, high = strides[inner], strides[outer]
+        if low == 0 or high == 0:
+            continue
+        if low != high:
+            return -1 if low < high else 1
+        if shape[inner] > shape[outer]:
+            return 1
+    return 0
 
 
 def elementwise_output(operands: Iterable[Any], dtype: DType) -> Tensor:
-    """A new tensor for the result of an element-wise operation."""
+    """The result of an element-wise operation: a new tensor, or the session's target while an operation runs in place."""
+    if current().target is not None:
+        return new_or_target((), dtype)
     shape, stride = elementwise_strides(operands)
     return Tensor(shape, dtype, None, stride)
+
+
+def new_or_target(shape: Shape, dtype: DType) -> Tensor:
+    """A new contiguous result, or the session's target while an operation runs in place."""
+    session = current()
+    target, session.target = session.target, None
+    return Tensor(shape, dtype) if target is None else Tensor(target.shape, target.dtype, target.storage, target.stride)
 
 
 def empty(shape: Shape, dtype: DType, stride: Shape | None = None) -> Tensor:

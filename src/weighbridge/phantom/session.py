@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from weighbridge.base.dtypes import BFLOAT16, FLOAT32, DType
 
@@ -37,7 +37,7 @@ class Session:
     """One simulated device and its modes.
 
     `capability` is the CUDA compute capability that decides kernels; `autocast` the low-precision type or None;
-    `costs` maps (kind, dtype name, FLOPs, bytes moved) to how often such an operation ran.
+    `target` is the tensor that an operation running in place writes to; `costs` maps (kind, dtype name, FLOPs, bytes moved) to how often such an operation ran.
     """
 
     def __init__(self, capability: tuple[int, int] = (8, 0), *, autocast: DType | None = None, training: bool = True) -> None:
@@ -53,7 +53,7 @@ class Session:
         self.regions: list[Region | None] = []
         self.costs: dict[tuple[str, str, int, int], int] = {}
         self.assumptions: list[str] = []
-        self.accumulators: dict[int, Any] = {}
+        self.target: Tensor | None = None
         self._phase = ""
         self._modules: list[str] = []
 
@@ -98,6 +98,10 @@ class Session:
         if text not in self.assumptions:
             self.assumptions.append(text)
 
+    def close(self) -> None:
+        """Record nothing more: storages that outlive the session die unseen."""
+        self.recorder.open = False
+
     @contextmanager
     def activate(self) -> Iterator["Session"]:
         """Make this the current session."""
@@ -133,9 +137,10 @@ _CURRENT: ContextVar[Session] = ContextVar("weighbridge_session")
 
 
 def current() -> Session:
-    """The session that code runs in; one is made where there is none, so that tensors can be built at any time."""
+    """The session that code runs in; one that records nothing is made where there is none."""
     session = _CURRENT.get(None)
     if session is None:
         session = Session()
+        session.close()
         _CURRENT.set(session)
     return session

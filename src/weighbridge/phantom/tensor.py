@@ -54,12 +54,13 @@ class Tensor:
     """A phantom tensor. `value` is a numpy array where the contents are known (small integers, masks, constants), else None.
 
     `node` and `output_index` name the operation that made it; a leaf has none. `default_dtype` says that its dtype was the
-    session's default when it was made and not asked for, so a model can be rebuilt in another precision.
+    session's default when it was made and not asked for, so a model can be rebuilt in another precision. `density` is the share of elements that are not zero, where that is all
+    that is known of the contents: a one_hot's.
     """
 
     __slots__ = (
-        "__weakref__", "accumulator", "default_dtype", "dtype", "grad", "is_leaf", "is_parameter", "node", "output_index", "persistent",
-        "requires_grad", "shape", "storage", "stride", "value",
+        "__weakref__", "accumulator", "default_dtype", "density", "dtype", "grad", "is_buffer", "is_leaf", "is_parameter", "node", "output_index",
+        "persistent", "requires_grad", "shape", "storage", "stride", "value",
     )  # fmt: skip
 
     def __init__(
@@ -80,8 +81,10 @@ class Tensor:
         self.output_index = 0
         self.is_leaf = True
         self.is_parameter = False
+        self.is_buffer = False
         self.persistent = True
         self.default_dtype = False
+        self.density: float | None = None
         self.grad: Tensor | None = None
         self.accumulator: Any = None
 

@@ -84,13 +84,13 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool =
 
 @operation("full_like", where=("torch",))
 def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None, **_: Any) -> Tensor:
-    """full with another tensor's shape and dtype."""
+    """Full with another tensor's shape and dtype."""
     return made(input.shape, dtype or input.dtype, _filling(fill_value)[0])
 
 
 @operation("new_full", where=("method",))
 def new_full(input: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, **_: Any) -> Tensor:
-    """full with another tensor's dtype."""
+    """Full with another tensor's dtype."""
     return made(sizes((size,)), dtype or input.dtype, _filling(fill_value)[0])
 
 
@@ -154,7 +154,9 @@ def tensor(data: Any, dtype: Any = None, *, requires_grad: bool = False, **_: An
     shape, leaves = _nested(data)
     natural = BOOL if not leaves else _common(leaves)
     chosen = dtype_named(dtype) if dtype is not None else current().default_dtype if natural.kind == 2 or not leaves else natural
-    values = [None if isinstance(leaf, Tensor) and leaf.value is None else item(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+    values = [
+        None if isinstance(leaf, Tensor) and leaf.value is None else item(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves
+    ]
     known = None if any(value is None for value in values) else np.array(values, dtype=numpy_dtype(chosen)).reshape(shape)
     result = made(shape, chosen, known, requires_grad)
     result.default_dtype = dtype is None and natural.kind == 2
@@ -187,7 +189,7 @@ def _nested(data: Any) -> tuple[Shape, list[Any]]:
 
 @operation("new_tensor", where=("method",))
 def new_tensor(input: Tensor, data: Any, *, dtype: Any = None, **_: Any) -> Tensor:
-    """tensor with another tensor's dtype."""
+    """Tensor with another tensor's dtype."""
     return tensor(data, dtype or input.dtype)
 
 

@@ -104,6 +104,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
             raise DataDependent("one_hot without num_classes", "the number of classes is the largest value")
         num_classes = int(tensor.value.max()) + 1
     out = new((*tensor.shape, num_classes), INT64)
+    out.density = 1 / num_classes
     if tensor.value is not None and numel(out.shape) <= 1 << 15:
         import numpy as np  # noqa: PLC0415 - only where values are known
 

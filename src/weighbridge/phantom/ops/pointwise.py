@@ -11,7 +11,6 @@ import numpy as np
 
 from weighbridge.base.dtypes import BOOL, FLOAT32, DType, promote
 from weighbridge.phantom.operations import (
-    broadcast_shapes,
     charge,
     elementwise_output,
     full_precision,
@@ -34,7 +33,7 @@ def _like(gradient: Tensor, *others: Any) -> Tensor:
 
 
 def scaled(gradient: Tensor, other: Any) -> Tensor:
-    """gradient * other, in the dtype that product has."""
+    """Gradient * other, in the dtype that product has."""
     if not isinstance(other, Tensor):
         return _like(gradient)
     dtype = promote(gradient.dtype, other.dtype) if other.shape else gradient.dtype
@@ -189,7 +188,7 @@ for _name, _function in BITWISE.items():
 
 @operation("rsub", where=("torch",))
 def rsub(input: Any, other: Any, **_: Any) -> Tensor:
-    """other - input."""
+    """Other - input."""
     return _binary("sub", BINARY["sub"])(other, input)
 
 
@@ -285,13 +284,13 @@ def _number(bound: Any) -> Any:
 
 @operation("clamp_min")
 def clamp_min(input: Tensor, min: Any) -> Tensor:
-    """clamp from below."""
+    """Clamp from below."""
     return clamp(input, min)
 
 
 @operation("clamp_max")
 def clamp_max(input: Tensor, max: Any) -> Tensor:
-    """clamp from above."""
+    """Clamp from above."""
     return clamp(input, None, max)
 
 
@@ -332,7 +331,7 @@ def isin(elements: Any, test_elements: Any, **_: Any) -> Tensor:
 
 @operation("where")
 def where(condition: Any, input: Any = None, other: Any = None, *, self: Any = None) -> Any:
-    """input where the condition holds, other elsewhere; with one argument the indices where it holds."""
+    """Input where the condition holds, other elsewhere; with one argument the indices where it holds."""
     input = self if self is not None else input
     if input is None:
         from weighbridge.phantom.ops.indexing import nonzero  # noqa: PLC0415 - indexing builds on these operations
@@ -383,14 +382,14 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
 
 @operation("addcmul")
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
-    """input + value * tensor1 * tensor2 in one kernel."""
+    """Input + value * tensor1 * tensor2 in one kernel."""
     del value
     return _fused(input, tensor1, tensor2, "addcmul")
 
 
 @operation("addcdiv")
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
-    """input + value * tensor1 / tensor2 in one kernel."""
+    """Input + value * tensor1 / tensor2 in one kernel."""
     del value
     return _fused(input, tensor1, tensor2, "addcdiv")
 
@@ -423,23 +422,3 @@ def complex_(real: Tensor, imag: Tensor) -> Tensor:
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """Complex numbers from absolute values and angles."""
     return complex_(abs, angle)
-
-
-@operation("equal")
-def equal(input: Tensor, other: Tensor) -> bool:
-    """Whether two tensors have the same shape and the same known values."""
-    if input.shape != other.shape:
-        return False
-    result = COMPARISONS["eq"]
-    from weighbridge.base.errors import DataDependent  # noqa: PLC0415 - used here only
-
-    if input.value is None or other.value is None:
-        raise DataDependent("torch.equal of tensors", "their values are unknown")
-    return bool(result(input.value, other.value).all())
-
-
-def broadcast_pair(a: Tensor, b: Tensor) -> tuple[int, ...]:
-    """The common shape of two tensors."""
-    return broadcast_shapes(a.shape, b.shape)
-
-

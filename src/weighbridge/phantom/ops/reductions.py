@@ -14,6 +14,7 @@ from weighbridge.phantom.operations import (
     dimension,
     elementwise_output,
     full_precision,
+    new_or_target,
     operation,
     propagate,
     record,
@@ -100,7 +101,9 @@ def _known(rule: Reduction, tensor: Tensor, dims: list[int], keepdim: bool, out:
 
 
 def _reduction(name: str, rule: Reduction) -> Callable[..., Any]:
-    def reduce(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None, axis: Any = None, **options: Any) -> Any:
+    def reduce(
+        input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None, axis: Any = None, **options: Any
+    ) -> Any:
         keepdim = bool(options.get("keepdims", keepdim))
         if isinstance(dim, bool):
             dim = None
@@ -256,7 +259,7 @@ def _scan(name: str, rule: Scan) -> Callable[..., Tensor]:
         wanted = dtype or (INT64 if tensor.dtype.kind < 2 else tensor.dtype)
         if wanted.kind == 2 and tensor.dtype is not wanted:
             tensor = to_dtype(tensor, wanted)
-        out = Tensor(tensor.shape, wanted)
+        out = new_or_target(tensor.shape, wanted)
         place = dimension(tensor, axis if dim is None else dim)
         if rule.function is not None and tensor.shape:
             numpy_scan = rule.function

@@ -1,6 +1,7 @@
 """Views and copies: the operations that change how a storage is looked at, and those that copy because they cannot."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -125,7 +126,7 @@ def _as_dtype(dtype: DType) -> Any:
 
 @operation("view_as", "reshape_as", where=("method",))
 def view_as(input: Tensor, other: Tensor) -> Tensor:
-    """reshape to another tensor's shape."""
+    """Reshape to another tensor's shape."""
     return reshape(input, other.shape)
 
 
@@ -150,7 +151,7 @@ def permute(input: Tensor, *dims: Any, **keywords: Any) -> Tensor:
     return record_view("permute", input, out, backward)
 
 
-@operation("transpose", "swapaxes", "swapdims", "transpose_", "swapaxes_")
+@operation("transpose", "swapaxes", "swapdims")
 def transpose(input: Tensor, dim0: Any = 0, dim1: Any = 1, *, axis0: Any = None, axis1: Any = None) -> Tensor:
     """Two dimensions exchanged."""
     if not input.shape:
@@ -168,7 +169,7 @@ def transpose(input: Tensor, dim0: Any = 0, dim1: Any = 1, *, axis0: Any = None,
     return record_view("transpose", input, out, backward)
 
 
-@operation("t", "t_")
+@operation("t")
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix; a vector is itself."""
     return transpose(input, 0, 1) if len(input.shape) == 2 else input
@@ -191,7 +192,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     return permute(input, *order)
 
 
-@operation("unsqueeze", "unsqueeze_")
+@operation("unsqueeze")
 def unsqueeze(input: Tensor, dim: Any = 0) -> Tensor:
     """A dimension of one put in."""
     rank = len(input.shape)
@@ -208,7 +209,7 @@ def unsqueeze(input: Tensor, dim: Any = 0) -> Tensor:
     return record_view("unsqueeze", input, out, backward)
 
 
-@operation("squeeze", "squeeze_")
+@operation("squeeze")
 def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     """Dimensions of one taken out."""
     rank = range(len(input.shape))
@@ -244,13 +245,13 @@ def expand(input: Tensor, *shape: Any, size: Any = None, implicit: bool = False)
 
 @operation("expand_as", where=("method",))
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
-    """expand to another tensor's shape."""
+    """Expand to another tensor's shape."""
     return expand(input, other.shape)
 
 
 @operation("broadcast_to")
 def broadcast_to(input: Tensor, *size: Any) -> Tensor:
-    """expand under numpy's name."""
+    """Expand under numpy's name."""
     return expand(input, *size)
 
 
@@ -302,7 +303,7 @@ def _identity(saved: Saved, grad: Tensor, needs: Sequence[bool]) -> list[Tensor 
     return [grad]
 
 
-@operation("detach", "detach_", "alias")
+@operation("detach", "alias")
 def detach(input: Tensor) -> Tensor:
     """The same storage outside the tape."""
     return _seen(input, input.shape, input.stride, input.value)
@@ -396,11 +397,24 @@ def split(input: Tensor, split_size: Any = None, dim: Any = 0, **keywords: Any) 
     return _parted(input, place, lengths, "split")
 
 
-@operation("chunk", "tensor_split")
+@operation("chunk")
 def chunk(input: Tensor, chunks: Any, dim: Any = 0) -> tuple[Tensor, ...]:
     """At most so many parts of equal size."""
     total = input.shape[dimension(input, dim)]
     return split(input, max(1, -(-total // integer(chunks))), dim)
+
+
+@operation("tensor_split")
+def tensor_split(input: Tensor, indices_or_sections: Any, dim: Any = 0) -> tuple[Tensor, ...]:
+    """So many parts of nearly equal size, or parts between given places."""
+    place = dimension(input, dim)
+    total = input.shape[place]
+    if isinstance(indices_or_sections, list | tuple) or (isinstance(indices_or_sections, Tensor) and indices_or_sections.shape):
+        bounds = [0, *[min(total, integer(bound)) for bound in indices_or_sections], total]
+    else:
+        count = integer(indices_or_sections)
+        bounds = [index * (total // count) + min(index, total % count) for index in range(count + 1)]
+    return tuple(slice_along(input, place, low, max(low, high)) for low, high in pairwise(bounds))
 
 
 @operation("unbind")
@@ -502,5 +516,3 @@ def view_as_real(input: Tensor) -> Tensor:
     dtype = FLOAT64 if input.dtype is COMPLEX128 else FLOAT32
     out = Tensor((*input.shape, 2), dtype, input.storage, stride)
     return record_view("view_as_real", input, out, lambda saved, grad, needs: [view_as_complex(grad)])  # noqa: ARG005 - the engine's call
-
-

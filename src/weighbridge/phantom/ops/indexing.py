@@ -1,0 +1,473 @@
+"""Indexing: tensor[key], tensor[key] = value, gathers and scatters, and where a mask holds.
+
+How many elements of a mask hold is known where its values are. Where they are not, a mask that came from one_hot holds evenly for
+every class, and any other mask everywhere; either is noted among the session's assumptions.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weighbridge.base.dtypes import BOOL, INT64, UINT8
+from weighbridge.base.errors import DataDependent
+from weighbridge.phantom.operations import (
+    OPERATIONS,
+    VALUE_LIMIT,
+    broadcast_shapes,
+    charge,
+    dimension,
+    elementwise_output,
+    integer,
+    iterator_strides,
+    new_or_target,
+    operation,
+    propagate,
+    record,
+    record_view,
+)
+from weighbridge.phantom.ops.creation import tensor as make_tensor
+from weighbridge.phantom.ops.views import select, slice_along, unsqueeze
+from weighbridge.phantom.session import current
+from weighbridge.phantom.tensor import Shape, Tensor, numel
+
+Saved = Sequence[Tensor | None]
+Needs = Sequence[bool]
+Indices = dict[int, Tensor]
+
+EVERY_ROW = "a mask whose values are unknown holds everywhere"
+EVEN_ROUTING = "tokens are routed evenly to experts"
+
+
+def held(mask: Tensor) -> int:
+    """How many elements of a mask hold, or are taken to."""
+    if mask.value is not None:
+        return int(np.count_nonzero(mask.value))
+    count = numel(mask.shape)
+    if mask.density is None:
+        current().assume(EVERY_ROW)
+        return count
+    current().assume(EVEN_ROUTING)
+    return math.ceil(count * mask.density)
+
+
+# ---- reading
+
+
+@operation("__getitem__", where=("method",))
+def getitem(input: Tensor, key: Any) -> Tensor:
+    """input[key]: views for numbers, slices, None and ...; a copy for tensors and lists."""
+    view, indices = _applied(input, key)
+    if indices:
+        return index(view, indices)
+    return record_view("alias", input, _alias(input), _passed) if view is input else view
+
+
+def _alias(tensor: Tensor) -> Tensor:
+    return Tensor(tensor.shape, tensor.dtype, tensor.storage, tensor.stride, tensor.value)
+
+
+def _passed(saved: Saved, grad: Tensor, needs: Needs) -> list[Tensor | None]:
+    del saved, needs
+    return [grad]
+
+
+def _applied(input: Tensor, key: Any) -> tuple[Tensor, Indices]:
+    """The view that a key's numbers and slices make, and the tensors that stay to index it (TensorIndexing.h)."""
+    keys = _expanded(input, key)
+    indices: Indices = {}
+    view, place = input, 0
+    for part in keys:
+        if part is None or isinstance(part, bool | np.bool_):
+            view = unsqueeze(view, place)
+            if part is not None:
+                indices[place] = make_tensor([0] if part else [], INT64)
+            place += 1
+            continue
+        if place >= len(view.shape):
+            raise IndexError(f"too many indices for tensor of dimension {len(input.shape)}")
+        if isinstance(part, slice):
+            view = _sliced(view, place, part)
+            place += 1
+        elif isinstance(part, Tensor) and not (not part.shape and part.dtype.kind == 1):
+            indices[place] = part
+            place += len(part.shape) if part.dtype in {BOOL, UINT8} else 1
+        else:
+            view = _selected(view, place, part)
+    return view, indices
+
+
+def _expanded(input: Tensor, key: Any) -> list[Any]:
+    """A key as a list with lists made tensors and ... written out."""
+    keys = [_index_tensor(part) for part in (key if isinstance(key, tuple) else (key,))]
+    used = sum(len(part.shape) if isinstance(part, Tensor) and part.dtype in {BOOL, UINT8} else 1 for part in keys if _uses(part))
+    for place, part in enumerate(keys):
+        if part is Ellipsis:
+            return [*keys[:place], *[slice(None)] * (len(input.shape) - used), *(part for part in keys[place + 1 :])]
+    return keys
+
+
+def _uses(part: Any) -> bool:
+    return part is not None and part is not Ellipsis and not isinstance(part, bool | np.bool_)
+
+
+def _index_tensor(part: Any) -> Any:
+    if isinstance(part, np.ndarray) or (isinstance(part, list | tuple | range)):
+        return make_tensor(part if isinstance(part, np.ndarray) else list(part))
+    return part
+
+
+def _sliced(view: Tensor, place: int, part: slice) -> Tensor:
+    """A slice over everything is left out, as torch does."""
+    start, stop, step = (None if bound is None else integer(bound) for bound in (part.start, part.stop, part.step))
+    if step is not None and step <= 0:
+        raise ValueError("step must be greater than zero")
+    if start in {None, 0} and (stop is None or stop >= view.shape[place]) and step in {None, 1}:
+        return view
+    return slice_along(view, place, start, stop, step)
+
+
+def _selected(view: Tensor, place: int, part: Any) -> Tensor:
+    """One index. Which one it is does not matter to memory, so an unknown one is taken as the first."""
+    if isinstance(part, Tensor) and part.value is None:
+        chosen = select(view, place, 0)
+        chosen.value = None
+        return chosen
+    return select(view, place, integer(part))
+
+
+def index(input: Tensor, indices: Indices) -> Tensor:
+    """Elements picked by tensors: one new tensor. Keeps the indices; backward adds into zeros."""
+    source = input.shape
+    shape, strides = _picked_layout(input, indices)
+    out = Tensor(shape, input.dtype, None, strides)
+    keys = list(indices.values())
+    if input.value is not None and all(key.value is not None for key in keys) and numel(shape) <= VALUE_LIMIT:
+        out.value = _picked_value(input, indices, shape)
+
+    def backward(saved: Saved, grad: Tensor, needs: Needs) -> list[Tensor | None]:
+        del needs
+        zeros = Tensor(source, grad.dtype)
+        charge("index", [zeros], [grad, *saved])
+        return [zeros]
+
+    if out.dtype.kind < 2:
+        charge("index", [out], [out, *keys])
+        return out
+    return record("index", out, [input], keys, backward, kind="index")  # type: ignore[no-any-return] # record returns its outputs
+
+
+def _picked_value(input: Tensor, indices: Indices, shape: Shape) -> Any:
+    key = tuple(_as_index(indices[place]) if place in indices else slice(None) for place in _key_places(indices))
+    assert input.value is not None
+    value = input.value[key]
+    return value if value.shape == shape else None
+
+
+def _as_index(tensor: Tensor) -> Any:
+    assert tensor.value is not None
+    return tensor.value.astype(bool if tensor.dtype in {BOOL, UINT8} else np.int64)
+
+
+def _key_places(indices: Indices) -> list[int]:
+    """Places of a key: one for each index tensor and for each dimension in between that none covers."""
+    covered = {place + offset for place, key in indices.items() for offset in range(1, _rank(key))}
+    last = max(indices)
+    return [place for place in range(last + 1) if place not in covered]
+
+
+def _rank(key: Tensor) -> int:
+    return len(key.shape) if key.dtype in {BOOL, UINT8} else 1
+
+
+def _picked_layout(input: Tensor, indices: Indices) -> tuple[Shape, Shape | None]:
+    """Shape and strides of index's result (ATen/native/TensorAdvancedIndexing.cpp: make_info)."""
+    places: list[int] = []
+    shapes: list[Shape] = []
+    for place, key in sorted(indices.items()):
+        if key.dtype in {BOOL, UINT8}:
+            if key.shape != input.shape[place : place + len(key.shape)]:
+                raise IndexError(f"The shape of the mask {list(key.shape)} does not match the indexed tensor {list(input.shape)}")
+            shapes.append((held(key),))
+            places += range(place, place + len(key.shape))
+        elif key.dtype.kind == 1:
+            shapes.append(key.shape)
+            places.append(place)
+        else:
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+    picked = broadcast_shapes(*shapes)
+    rest = [place for place in range(len(input.shape)) if place not in places]
+    front = places[0] if places == list(range(places[0], places[0] + len(places))) else 0
+    shape = (*[input.shape[place] for place in rest[:front]], *picked, *[input.shape[place] for place in rest[front:]])
+    layout = (*[input.stride[place] for place in rest[:front]], *[0] * len(picked), *[input.stride[place] for place in rest[front:]])
+    whole = (*[0] * front, *_row_major(picked), *[0] * (len(rest) - front))
+    return shape, iterator_strides(shape, [layout, whole])
+
+
+def _row_major(shape: Shape) -> Shape:
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(0 if size == 1 else step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+
+
+# ---- writing
+
+
+@operation("__setitem__", where=("method",))
+def setitem(input: Tensor, key: Any, value: Any) -> None:
+    """input[key] = value, in place."""
+    view, indices = _applied(input, key)
+    _write_value(input, key, value)
+    known = input.value
+    tracked = current().grad_enabled and (input.requires_grad or (isinstance(value, Tensor) and value.requires_grad))
+    if indices and isinstance(value, Tensor) and value.dtype is not input.dtype:
+        value = OPERATIONS["to"](value, input.dtype)
+    charge("copy", [view], [value])
+    if tracked:
+        _record_write(input, view, list(indices.values()), value if isinstance(value, Tensor) else None)
+    input.value = known
+
+
+def _write_value(input: Tensor, key: Any, value: Any) -> None:
+    """Keep a small tensor's known values up to date, or forget them."""
+    if input.value is None:
+        return
+    new = value.value if isinstance(value, Tensor) else value
+    keys = [part.value if isinstance(part, Tensor) else part for part in _expanded(input, key)]
+    unknown = new is None or any(part is None and isinstance(old, Tensor) for part, old in zip(keys, _expanded(input, key), strict=True))
+    if unknown or numel(input.shape) > VALUE_LIMIT:
+        input.value = None
+        return
+    copy = np.array(input.value)
+    copy[tuple(_plain_slice(part) for part in keys)] = new
+    input.value = copy
+
+
+def _plain_slice(part: Any) -> Any:
+    if not isinstance(part, slice):
+        return part.astype(np.int64) if isinstance(part, np.ndarray) and part.dtype.kind == "f" else part
+    return slice(*(None if bound is None else integer(bound) for bound in (part.start, part.stop, part.step)))
+
+
+def _record_write(input: Tensor, view: Tensor, keys: list[Tensor], value: Tensor | None) -> None:
+    """CopySlices: the base's gradient is copied with the written part zeroed, and the part goes to the value."""
+    before = tracked_alias(input)
+    shape, part, whole = None if value is None else value.shape, view.shape, view.shape == input.shape and not keys
+
+    def backward(saved: Saved, grad: Tensor, needs: Needs) -> list[Tensor | None]:
+        base = Tensor(grad.shape, grad.dtype) if needs[0] and not whole else None
+        piece = None
+        if needs[1]:
+            assert shape is not None
+            piece = Tensor(shape if saved else part, grad.dtype)
+        return [base, piece]
+
+    record("copy_slices", input, [before, value], keys, backward, kind="copy")
+
+
+def tracked_alias(tensor: Tensor) -> Tensor:
+    """A tensor as it was on the tape before an operation changes it in place."""
+    before = _alias(tensor)
+    before.requires_grad, before.node, before.output_index, before.is_leaf = (
+        tensor.requires_grad, tensor.node, tensor.output_index, tensor.is_leaf,
+    )  # fmt: skip
+    return before
+
+
+@operation("index_put")
+def index_put(input: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
+    """A copy with values written where indices say."""
+    del accumulate
+    out = OPERATIONS["empty_like"](input)
+    keys = [key for key in indices if isinstance(key, Tensor)]
+    return _scattered("index_put", out, input, values, keys)
+
+
+@operation("index_put_", where=("method",))
+def index_put_(input: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
+    """index_put into the tensor itself."""
+    del accumulate
+    setitem(input, tuple(slice(None) if key is None else key for key in indices), values)
+    return input
+
+
+# ---- gathers and scatters
+
+
+def _zeros_of(shape: Shape) -> Any:
+    def backward(saved: Saved, grad: Tensor, needs: Needs) -> list[Tensor | None]:
+        del needs
+        zeros = Tensor(shape, grad.dtype)
+        charge("index", [zeros], [grad, *saved])
+        return [zeros]
+
+    return backward
+
+
+@operation("gather")
+def gather(input: Tensor, dim: Any, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
+    """Elements of a dimension by index; keeps the index and, though it needs only its shape, the input."""
+    del sparse_grad
+    place = dimension(input, dim)
+    out = Tensor(index.shape, input.dtype)
+    if numel(index.shape) <= VALUE_LIMIT and input.shape:
+        propagate(out, lambda values, indices: np.take_along_axis(values, indices.astype(np.int64), place), input, index)
+    if out.dtype.kind < 2:
+        charge("index", [out], [out, index])
+        return out
+    return record("gather", out, [input], [index, input], _zeros_of(input.shape), kind="index")  # type: ignore[no-any-return] # record returns its outputs
+
+
+@operation("take_along_dim")
+def take_along_dim(input: Tensor, indices: Tensor, dim: Any = None) -> Tensor:
+    """Gather with the other dimensions broadcast."""
+    if dim is None:
+        return gather(OPERATIONS["flatten"](input), 0, OPERATIONS["flatten"](indices))
+    place = dimension(input, dim)
+    around = broadcast_shapes(*[tuple(1 if axis == place else size for axis, size in enumerate(x.shape)) for x in (input, indices)])
+    expanded = [
+        OPERATIONS["expand"](x, tuple(x.shape[axis] if axis == place else size for axis, size in enumerate(around)))
+        for x in (input, indices)
+    ]
+    return gather(expanded[0], place, expanded[1])
+
+
+@operation("take")
+def take(input: Tensor, index: Tensor) -> Tensor:
+    """Elements of the flattened input."""
+    return record("take", Tensor(index.shape, input.dtype), [input], [index, input], _zeros_of(input.shape), kind="index")  # type: ignore[no-any-return] # record returns its outputs
+
+
+@operation("index_select")
+def index_select(input: Tensor, dim: Any, index: Tensor) -> Tensor:
+    """Slices of a dimension by index."""
+    place = dimension(input, dim)
+    shape = list(input.shape) or [1]
+    shape[place] = numel(index.shape)
+    out = Tensor(tuple(shape) if input.shape else (), input.dtype)
+    propagate(out, lambda values, indices: np.take(values, indices.astype(np.int64).reshape(-1), axis=place), input, index)
+    if out.dtype.kind < 2:
+        charge("index", [out], [out, index])
+        return out
+    return record("index_select", out, [input], [index], _zeros_of(input.shape), kind="index")  # type: ignore[no-any-return] # record returns its outputs
+
+
+_KEEPS_SOURCE = frozenset({"index_add", "index_copy"})
+_GRADIENT_ITSELF = frozenset({"scatter_add", "index_add"})
+
+
+def _scattered(name: str, out: Tensor, input: Tensor, source: Any, keys: list[Tensor]) -> Tensor:
+    value = source if isinstance(source, Tensor) else None
+    shape = None if value is None else keys[0].shape if name.startswith("scatter") else value.shape
+
+    def backward(saved: Saved, grad: Tensor, needs: Needs) -> list[Tensor | None]:
+        del saved
+        passed = grad if name in _GRADIENT_ITSELF else None
+        own = (passed if passed is not None else elementwise_output([grad], grad.dtype)) if needs[0] else None
+        return [own, Tensor(shape, grad.dtype) if needs[1] and shape is not None else None]
+
+    if out.dtype.kind < 2:
+        charge("index", [out], [input, source, *keys])
+        return out
+    saved: list[Tensor | None] = list(keys)
+    if name in _KEEPS_SOURCE and value is not None and value.requires_grad:
+        saved.append(value)
+    if name == "scatter_reduce":
+        saved += [input, value, out]
+    return record(name, out, [input, value], saved, backward, kind="index")  # type: ignore[no-any-return] # record returns its outputs
+
+
+def _scatter(name: str) -> Callable[..., Tensor]:
+    def scatter(input: Tensor, dim: Any, index: Tensor, src: Any = None, reduce: Any = None, **keywords: Any) -> Tensor:
+        del reduce
+        source = next((keywords[key] for key in ("value", "source", "tensor") if key in keywords), src)
+        place = dimension(input, dim)
+        out = elementwise_output([input], input.dtype)
+        known = all(item is not None for item in (input.value, index.value))
+        if name == "scatter" and known and not isinstance(source, Tensor) and numel(input.shape) <= VALUE_LIMIT and input.shape:
+            assert index.value is not None
+            value = np.array(input.value)
+            np.put_along_axis(value, index.value.astype(np.int64), source, place)
+            out.value = value
+        return _scattered(name, out, input, source, [index])
+
+    return scatter
+
+
+for _name in ("scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_fill"):
+    operation(_name, *(("index_reduce",) if _name == "scatter_reduce" else ()))(_scatter(_name))
+
+
+@operation("masked_scatter")
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """The source's elements in turn where the mask holds."""
+    out = new_or_target(broadcast_shapes(input.shape, mask.shape), input.dtype)
+    shape = source.shape
+
+    def backward(saved: Saved, grad: Tensor, needs: Needs) -> list[Tensor | None]:
+        own = elementwise_output([grad, saved[0]], grad.dtype) if needs[0] else None
+        return [own, Tensor(shape, grad.dtype) if needs[1] else None]
+
+    if out.dtype.kind < 2:
+        charge("index", [out], [input, mask, source])
+        return out
+    return record("masked_scatter", out, [input, source], [mask], backward, kind="index")  # type: ignore[no-any-return] # record returns its outputs
+
+
+@operation("masked_select")
+def masked_select(input: Tensor, mask: Tensor) -> Tensor:
+    """The elements where the mask holds, in a line."""
+    shape = broadcast_shapes(input.shape, mask.shape)
+    count = held(mask) * (numel(shape) // max(1, numel(mask.shape)))
+    out = Tensor((count,), input.dtype)
+    if input.value is not None and mask.value is not None and numel(shape) <= VALUE_LIMIT:
+        out.value = np.broadcast_to(input.value, shape)[np.broadcast_to(mask.value, shape).astype(bool)]
+    if out.dtype.kind < 2:
+        charge("index", [out], [input, mask])
+        return out
+    return record("masked_select", out, [input], [mask, input], _zeros_of(input.shape), kind="index")  # type: ignore[no-any-return] # record returns its outputs
+
+
+@operation("nonzero", where=("torch", "method"))
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
+    """Indices of the elements that are not zero."""
+    rank = len(input.shape)
+    if input.value is None:
+        count = held(input)
+        found = np.indices(input.shape).reshape(rank, -1) if count == numel(input.shape) <= 4096 else None
+    else:
+        found = np.stack(np.nonzero(input.value)) if rank else np.empty((0, held(input)))
+        count = found.shape[1]
+    if not as_tuple:
+        out = Tensor((count, rank), INT64, None, None, None if found is None else found.T.astype(np.int64))
+        charge("index", [out], [input])
+        return out
+    lines = OPERATIONS["unbind"](nonzero(input), 1)
+    return lines if rank else (Tensor((count,), INT64),)
+
+
+@operation("argwhere")
+def argwhere(input: Tensor) -> Tensor:
+    """nonzero, one row an element."""
+    return nonzero(input)  # type: ignore[no-any-return] # a tensor where as_tuple is off
+
+
+@operation("equal", where=("torch", "method"))
+def equal(input: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have the same shape and the same known values."""
+    if input.shape != other.shape:
+        return False
+    if input.value is None or other.value is None:
+        raise DataDependent("torch.equal of tensors", "their values are unknown")
+    return bool(np.array_equal(input.value, other.value))
+
+
+@operation("allclose", where=("torch", "method"))
+def allclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    """Whether two tensors' known values are close."""
+    if input.value is None or other.value is None:
+        raise DataDependent("torch.allclose of tensors", "their values are unknown")
+    return bool(np.allclose(input.value, other.value, rtol, atol, equal_nan))
