@@ -54,13 +54,13 @@ class Tensor:
     """A phantom tensor. `value` is a numpy array where the contents are known (small integers, masks, constants), else None.
 
     `node` and `output_index` name the operation that made it; a leaf has none. `default_dtype` says that its dtype was the
-    session's default when it was made and not asked for, so a model can be rebuilt in another precision. `density` is the share of elements that are not zero, where that is all
-    that is known of the contents: a one_hot's.
+    session's default when it was made and not asked for, so a model can be rebuilt in another precision. `density` is the share
+    of elements that are not zero, where that is all that is known of the contents: a one_hot's.
     """
 
     __slots__ = (
-        "__weakref__", "accumulator", "default_dtype", "density", "dtype", "grad", "is_buffer", "is_leaf", "is_parameter", "node", "output_index",
-        "persistent", "requires_grad", "shape", "storage", "stride", "value",
+        "__weakref__", "accumulator", "default_dtype", "density", "dtype", "grad", "is_buffer", "is_leaf", "is_parameter", "node",
+        "output_index", "persistent", "requires_grad", "shape", "storage", "stride", "value",
     )  # fmt: skip
 
     def __init__(

@@ -8,6 +8,7 @@ import numpy as np
 from weighbridge.base.dtypes import INT64
 from weighbridge.base.errors import DataDependent
 from weighbridge.phantom.operations import (
+    VALUE_LIMIT,
     OPERATIONS,
     charge,
     dimension,
@@ -37,7 +38,8 @@ def _again(saved: Saved, grad: Tensor, needs: Needs) -> list[Tensor | None]:
 
 
 def _copied(name: str, out: Tensor, input: Tensor, function: Callable[[Any], Any], backward: Any = _again) -> Tensor:
-    propagate(out, function, input)
+    if numel(out.shape) <= VALUE_LIMIT:  # a large constant does not stay one under every rearrangement
+        propagate(out, function, input)
     if out.dtype.kind < 2:
         charge("copy", [out], [input])
         return out
