@@ -13,6 +13,8 @@ from weighbridge.reading.python import MISSING, Class, ClassMethod, FieldSpec, I
 BASE_NAMES: Final = frozenset({"PreTrainedConfig", "PretrainedConfig"})
 REPLACED_METHODS: Final = ("__getattribute__", "__setattr__", "__init_subclass__")
 VALIDATORS: Final = ("validate_architecture", "validate_layer_type")
+CONFIG_CLASS: Final = "?config_class"
+"""The attribute of a made __init__ that holds its class, for inspect.signature()."""
 SUB_CONFIGS: Final = "sub_configs_defaults"
 VERSION_4_DEFAULTS: Final[dict[str, Any]] = {
     "pad_token_id": None, "bos_token_id": None, "eos_token_id": None, "tie_encoder_decoder": False, "tie_word_embeddings": True,
@@ -157,7 +159,9 @@ def _initializer(cls: Class) -> Native:
                 machine.setattr(config, name, value)
         machine.call(machine.getattr(config, "__post_init__"), [], {name: value for name, value in kwargs.items() if name not in fields})
 
-    return Native(initialize, f"{cls.name}.__init__", lazy=True, wants_machine=True)
+    native = Native(initialize, f"{cls.name}.__init__", lazy=True, wants_machine=True)
+    native.attributes = {CONFIG_CLASS: cls}
+    return native
 
 
 def _default(machine: Machine, cls: Class, name: str, spec: Any) -> Any:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from weighbridge.reading.glue.module_instance import ModuleInstance
 from weighbridge.reading.glue.templates import Copier
+from weighbridge.reading.python import Native
 
 if TYPE_CHECKING:
     from weighbridge.reading.glue.runtime import Runtime
@@ -14,6 +15,9 @@ class Copying:
 
     def __init__(self, runtime: "Runtime") -> None:
         self.runtime = runtime
+        namespace = runtime.modules.module.namespace
+        namespace["__deepcopy__"] = Native(lambda module, memo=None: self.deep(module, memo), "__deepcopy__", lazy=True)
+        namespace["__copy__"] = Native(self.shallow, "__copy__", lazy=True)
 
     def deep(self, value: Any, memo: dict[int, Any] | None = None) -> Any:
         """A copy with its own tensors."""

@@ -83,7 +83,10 @@ class Library:
         module = self.modules.get(key)
         if not isinstance(module, SourceModule):
             text = resources.files(PRELUDE).joinpath(f"{name}.py").read_text(encoding="utf-8")
-            module = self.modules[key] = self.machine.source_module(key, self._tree(text), f"<{name}>", "prelude")
+            dotted = name.replace("_", ".")
+            if dotted in self.stand_ins or not dotted.startswith("torch."):
+                dotted = key
+            module = self.modules[key] = self.machine.source_module(dotted, self._tree(text), f"<{name}>", dotted)
         return module
 
     def has_prelude(self, name: str) -> bool:

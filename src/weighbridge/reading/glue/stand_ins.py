@@ -3,6 +3,7 @@
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from weighbridge.reading.glue.config_classes import CONFIG_CLASS, config_fields
 from weighbridge.reading.glue.numpy_api import NumpyApi
 from weighbridge.reading.glue.transformers_api import validators
 from weighbridge.reading.python import MISSING, Class, Machine, Namespace, Native, Unknown
@@ -71,7 +72,26 @@ def stand_ins(runtime: "Runtime") -> dict[str, Namespace]:
     einops_layers = Namespace("einops.layers", {"torch": found["einops.layers.torch"]})
     found["einops"] = Namespace("einops", {"layers": einops_layers}, lambda name: _einops(runtime, name))
     found["torchvision"] = Namespace("torchvision", {"transforms": found["torchvision.transforms"]})
+    runtime.machine.modules["inspect"] = _inspect(runtime)
     return found
+
+
+def _inspect(runtime: "Runtime") -> Namespace:
+    """inspect, which also knows the __init__ that a configuration class is given."""
+    plain = runtime.machine.stdlib("inspect")
+
+    def signature(machine: Machine, function: Any, *args: Any, **kwargs: Any) -> Any:
+        cls = function.attributes.get(CONFIG_CLASS) if isinstance(function, Native) and function.attributes else None
+        if cls is None:
+            return machine.call(machine.getattr(plain, "signature"), [function, *args], kwargs)
+        parameters = {name: Unknown("a parameter", "stub") for name in ("self", *config_fields(cls))}
+        return Namespace("signature", {"parameters": parameters})
+
+    return Namespace("inspect", {"signature": Native(signature, "signature", lazy=True, wants_machine=True)}, lambda name: _of(plain, name))
+
+
+def _of(namespace: Namespace, name: str) -> Any:
+    return namespace.get(name)
 
 
 def _timm(runtime: "Runtime") -> dict[str, Any]:

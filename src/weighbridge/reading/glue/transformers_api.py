@@ -17,12 +17,12 @@ FALSE_QUESTIONS: Final = re.compile(
 )
 BARE_DECORATORS: Final = frozenset({
     "can_return_tuple", "capture_outputs", "merge_with_config_defaults", "check_model_inputs", "accepts_precomputed_kwargs",
-    "select_hidden_states", "force_accelerate_hooks", "compile_compatible_method_lru_cache", "copy_func", "dynamic_rope_update",
+    "compile_compatible_method_lru_cache", "copy_func", "dynamic_rope_update",
     "auto_docstring", "use_experts_implementation", "filter_out_non_signature_kwargs", "strict", "dataclass_transform", "compile_friendly_flex_attention",
 })  # fmt: skip
 """Used as `@name` or as `@name(...)`: what they decorate is returned as it is."""
 DECORATOR_MAKERS: Final = frozenset({  # always used as `@name(...)`
-    "deprecate_kwarg", "use_kernel_forward_from_hub", "use_kernelized_func",
+    "deprecate_kwarg", "force_accelerate_hooks", "select_hidden_states", "use_kernel_forward_from_hub", "use_kernelized_func",
     "use_kernel_func_from_hub_with_fallback", "use_kernel_func_from_hub", "add_start_docstrings", "requires", "deprecated",
     "add_start_docstrings_to_model_forward", "add_code_sample_docstrings", "add_end_docstrings", "replace_return_docstrings",
 })  # fmt: skip
