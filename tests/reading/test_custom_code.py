@@ -6,7 +6,7 @@ import pytest
 from support.reading import read_config
 from weighbridge.base.errors import CannotTell
 
-CONFIG_FILE = '''
+CONFIG_FILE = """
 from typing import List
 from transformers import PretrainedConfig
 from transformers.utils import logging
@@ -32,8 +32,8 @@ class SeriesConfig(PretrainedConfig):
         assert self.hidden_size % self.num_attention_heads == 0, "heads"
         kwargs.pop("tie_word_embeddings", None)
         super().__init__(tie_word_embeddings=tie_word_embeddings, **kwargs)
-'''
-MODEL_FILE = '''
+"""
+MODEL_FILE = """
 import math
 import warnings
 from typing import Optional
@@ -149,7 +149,7 @@ class SeriesForPrediction(SeriesPreTrainedModel):
         self.lm_heads = nn.ModuleList([nn.Linear(config.hidden_size, config.input_size * h, bias=False) for h in config.horizons])
         self.loss_function = torch.nn.HuberLoss(reduction="none", delta=2.0)
         self.post_init()
-'''
+"""
 FILES = {"configuration_series.py": CONFIG_FILE, "modeling_series.py": MODEL_FILE}
 CONFIG: dict[str, Any] = {
     "model_type": "series_moe", "architectures": ["SeriesForPrediction"], "horizons": [1, 8], "num_hidden_layers": 3, "novel_key": 7,
@@ -201,7 +201,7 @@ def test_code_of_another_repository_is_asked_for_by_name() -> None:
     assert read_config(config, given).total == TOTAL
 
 
-TIED = '''
+TIED = """
 from torch import nn
 from transformers import PreTrainedModel, PretrainedConfig
 
@@ -229,8 +229,11 @@ class TinyForCausalLM(PreTrainedModel):
 
     def get_output_embeddings(self):
         return self.lm_head
-'''
-TIED_CONFIG: dict[str, Any] = {"model_type": "tiny_tied", "auto_map": {"AutoConfig": "m.TinyConfig", "AutoModelForCausalLM": "m.TinyForCausalLM"}}
+"""
+TIED_CONFIG: dict[str, Any] = {
+    "model_type": "tiny_tied",
+    "auto_map": {"AutoConfig": "m.TinyConfig", "AutoModelForCausalLM": "m.TinyForCausalLM"},
+}
 
 
 def test_version_4_ties_the_output_embeddings_unless_told_not_to() -> None:

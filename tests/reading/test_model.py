@@ -17,7 +17,13 @@ MODEL = Model(
         Parameter("head.weight", (4, 2), FLOAT32, tied_to="embed.weight"),
     ),
     buffers=(),
-    modules=(Module("", "Net", 0, 26), Module("embed", "Embedding", 8, 8), Module("layers", "ModuleList", 0, 18), *LAYERS, Module("head", "Linear", 0, 0)),
+    modules=(
+        Module("", "Net", 0, 26),
+        Module("embed", "Embedding", 8, 8),
+        Module("layers", "ModuleList", 0, 18),
+        *LAYERS,
+        Module("head", "Linear", 0, 0),
+    ),
 )
 
 

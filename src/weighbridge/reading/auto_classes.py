@@ -10,6 +10,8 @@ from weighbridge.reading.cache import Cache
 from weighbridge.reading.source_set import TransformersSource
 
 FILES: Final = ("auto_mappings.py", "configuration_auto.py", "modeling_auto.py")
+KIND: Final = "auto-2"
+"""The name of the cached form; its number grows whenever the form changes."""
 CONFIGS: Final = "CONFIG_MAPPING_NAMES"
 FOLDERS: Final = "SPECIAL_MODEL_TYPE_TO_MODULE_NAME"
 MAIN_TABLES: Final = (
@@ -41,11 +43,11 @@ class AutoTables:
         """Read the tables of one transformers package."""
         folder = source.root / "models" / "auto"
         texts = [path.read_text(encoding="utf-8") for path in (folder / name for name in FILES) if path.is_file()]
-        cached = cache.load_json("auto", *texts) if cache is not None else None
+        cached = cache.load_json(KIND, *texts) if cache is not None else None
         if cached is None:
             cached = _collect(texts)
             if cache is not None:
-                cache.store_json("auto", json.dumps(cached), *texts)
+                cache.store_json(KIND, json.dumps(cached), *texts)
         tables = {name: {key: tuple(value) for key, value in table.items()} for name, table in cached["tables"].items()}
         return cls(cached["configs"], cached["folders"], tables, cached["mappings"])
 
@@ -125,10 +127,26 @@ def _literal(node: ast.expr, names: dict[str, Any]) -> Any:
             for key, value in zip(keys, values, strict=True):
                 merged.update(_pairs(_literal(value, names)) if key is None else {ast.literal_eval(key): _value(value)})
             return merged
+        case ast.List(elts=elements) if any(isinstance(element, ast.Starred) for element in elements):
+            merged = {}
+            for element in elements:
+                merged.update(_starred(element.value, names) if isinstance(element, ast.Starred) else [_value(element)])
+            return merged
         case ast.Dict() | ast.List() | ast.Tuple():
             return _value(node)
         case _:
             return None
+
+
+def _starred(node: ast.expr, names: dict[str, Any]) -> dict[str, Any]:
+    """The table behind `TABLE.items()` or `list(TABLE.items())`."""
+    match node:
+        case ast.Call(func=ast.Name(id="list"), args=[inner]):
+            return _starred(inner, names)
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="items")):
+            return _pairs(names.get(name))
+        case _:
+            return {}
 
 
 def _pairs(part: Any) -> dict[str, Any]:

@@ -108,7 +108,7 @@ class ConfigHooks:
         for name in VALIDATORS:
             if config.cls.find(name) is not MISSING:
                 try:
-                    machine.call(machine.getattr(config, name), [])
+                    machine.call(machine.getattr(config.cls, name), [config])
                 except WeighError as error:
                     machine.note(f"{config.cls.name}.{name} could not be run: {error}")
 

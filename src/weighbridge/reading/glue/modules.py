@@ -90,8 +90,10 @@ class ModuleLibrary:
             namespace[name] = Native(lambda *_, **__: None, name, lazy=True)
         for name, method in MODULE_METHODS.items():
             namespace[name] = Native(method, name, lazy=True, wants_machine=True)
-        namespace["__setattr__"] = Native(set_attribute, "__setattr__", raw=True)
-        namespace["__call__"] = Native(lambda machine, args, kwargs: self.call(machine, args.pop(0), args, kwargs), "__call__", raw=True)
+        namespace["__setattr__"] = Native(set_attribute, "__setattr__", lazy=True, raw=True)
+        namespace["__call__"] = Native(
+            lambda machine, args, kwargs: self.call(machine, args.pop(0), args, kwargs), "__call__", lazy=True, raw=True
+        )
         namespace[LEDGER] = self.ledger
         namespace["training"] = True
         namespace["dump_patches"] = False

@@ -52,7 +52,9 @@ class PreludeApi:
         }
 
     def overlay(self, module: str, name: str) -> Any:
-        """Nothing of ours lies over other modules' names yet; forward-time glue adds its own overlays."""
+        """Transformers' helpers that answer from this reading."""
+        if name == "get_torch_context_manager_or_global_device" and module.startswith("transformers"):
+            return Native(lambda: self.runtime.device, name, lazy=True)
         return MISSING
 
     def module_dtype(self, machine: Machine, module: ModuleInstance) -> Any:

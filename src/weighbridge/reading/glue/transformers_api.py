@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from weighbridge.reading.glue.library import PRELUDE_BASE, PRELUDE_VERSION_4, Library
-from weighbridge.reading.python import MISSING, Class, FieldSpec, Native, Namespace, Property, Unknown
+from weighbridge.reading.python import MISSING, Class, FieldSpec, Namespace, Native, Property, Unknown
 
 TRUE_QUESTIONS: Final = re.compile(r"is_torch_available|is_torch_greater_or_equal\w*")
 FALSE_QUESTIONS: Final = re.compile(
