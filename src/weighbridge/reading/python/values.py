@@ -1,0 +1,425 @@
+"""The values interpreted code handles, beside plain Python ones (None, numbers, text, list, tuple, dict, set, range, slice, bytes)."""
+
+from __future__ import annotations
+
+import ast
+import weakref
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from weighbridge.base.errors import CannotTell
+
+if TYPE_CHECKING:
+    from weighbridge.reading.python.code import FunctionCode
+    from weighbridge.reading.python.machine import Machine
+    from weighbridge.reading.python.modules import SourceModule
+
+
+class _Missing:
+    """The type of MISSING, the mark of an absent value."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Final = _Missing()
+KEY_TYPES: Final = frozenset([str, int, float, tuple])
+
+
+class Unknown:
+    """A value the interpreter does not have; `kind` is "value", "stub" (inert stand-in), "lib" (absent library) or "libcall" (its result)."""
+
+    __slots__ = ("kind", "place", "why")
+
+    def __init__(self, why: str, kind: str = "value", place: tuple[str, int] | None = None) -> None:
+        self.why, self.kind, self.place = why, kind, place
+
+    def __repr__(self) -> str:
+        return f"<unknown: {self.why}>"
+
+    def __bool__(self) -> bool:
+        raise CannotTell(f"a branch on {self.why}", "its value is unknown")
+
+    def __iter__(self) -> Iterator[Any]:
+        raise CannotTell(f"a loop over {self.why}", "its value is unknown")
+
+    __hash__ = object.__hash__
+
+
+class Cell:
+    """A variable shared between a function and the functions inside it."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any = MISSING) -> None:
+        self.value = value
+
+
+class Frame:
+    """The variables of one running function, class body or module."""
+
+    __slots__ = ("annotations", "cells", "function", "line", "machine", "module", "result", "vars")
+
+    def __init__(self, machine: Machine, module: SourceModule, function: Function | None = None) -> None:
+        self.machine, self.module, self.function = machine, module, function
+        self.vars: dict[str, Any] = {}
+        self.cells: dict[str, Cell] = {}
+        self.line = 0
+        self.result: Any = None
+        self.annotations: dict[str, Annotation] | None = None
+
+
+class Instance:
+    """An object of an interpreted class; `payload` holds the builtin value of classes derived from str, dict, an exception ..."""
+
+    __slots__ = ("__weakref__", "cls", "fields", "payload")
+    translates: ClassVar[bool] = False
+
+    def __init__(self, cls: Class) -> None:
+        self.cls = cls
+        self.fields: dict[str, Any] = {}
+        self.payload: Any = None
+
+    def __repr__(self) -> str:
+        return f"<{self.cls.name} object>"
+
+    def __hash__(self) -> int:
+        payload = self.payload
+        return hash(payload) if type(payload) in KEY_TYPES else object.__hash__(self)
+
+    def __eq__(self, other: object) -> bool:
+        """As keys of dicts and sets: objects derived from text, numbers or tuples are equal by value, others by identity."""
+        if self is other:
+            return True
+        payload = self.payload
+        if type(payload) not in KEY_TYPES:
+            return False
+        value = other.payload if isinstance(other, Instance) else other
+        return type(value) in KEY_TYPES and bool(payload == value)
+
+    def translate(self, name: str) -> str:
+        """The attribute that `name` is an alias of; asked only where `translates` is set."""
+        return name
+
+    def lookup(self, name: str) -> Any:
+        """The object's own attribute, or MISSING."""
+        return self.fields.get(name, MISSING)
+
+    def assign(self, machine: Machine, name: str, value: Any) -> None:
+        """Store an own attribute."""
+        if self.fields.get(name, MISSING) is not value:
+            machine.mutations += 1
+            self.fields[name] = value
+
+    def remove(self, name: str) -> None:
+        """Delete an own attribute; AttributeError if there is none."""
+        if name not in self.fields:
+            raise AttributeError(f"'{self.cls.name}' object has no attribute '{name}'")
+        del self.fields[name]
+
+
+class Annotation:
+    """A variable annotation, kept unevaluated, with the frame it would be evaluated in."""
+
+    __slots__ = ("frame", "node", "scope")
+
+    def __init__(self, node: Any, scope: Any, frame: Frame) -> None:
+        self.node, self.scope, self.frame = node, scope, frame
+
+    @property
+    def text(self) -> str:
+        """The annotation as source text."""
+        return ast.unparse(self.node)
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+class FieldSpec:
+    """What dataclasses.field() was told."""
+
+    __slots__ = ("default", "factory", "init", "kw_only", "metadata")
+
+    def __init__(self, default: Any = MISSING, factory: Any = MISSING, init: bool = True, kw_only: bool = False) -> None:
+        self.default, self.factory, self.init, self.kw_only = default, factory, init, kw_only
+        self.metadata: Any = {}
+
+
+def merge_mro(sequences: list[list[Class]]) -> list[Class]:
+    """C3 linearisation; an inconsistent order raises TypeError as Python does."""
+    merged: list[Class] = []
+    sequences = [sequence for sequence in sequences if sequence]
+    while sequences:
+        for sequence in sequences:
+            head = sequence[0]
+            if not any(head in other[1:] for other in sequences):
+                break
+        else:
+            raise TypeError("Cannot create a consistent method resolution order (MRO)")
+        merged.append(head)
+        sequences = [[item for item in sequence if item is not head] for sequence in sequences]
+        sequences = [sequence for sequence in sequences if sequence]
+    return merged
+
+
+class Class:
+    """An interpreted (or stand-in) class.
+
+    Attributes a stand-in may set, inherited through the method resolution order: `instance_type` (the Python class of instances),
+    `constructor(machine, cls, args, kwargs)` (replaces making an instance), `hook(machine, cls, keywords)` (runs when a subclass is made).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        bases: list[Any] | tuple[Any, ...] = (),
+        namespace: dict[str, Any] | None = None,
+        module: str = "builtins",
+        instance_type: type[Instance] | None = None,
+    ) -> None:
+        self.name, self.module = name, module
+        self.namespace: dict[str, Any] = {} if namespace is None else namespace
+        self.unknown_bases = [base for base in bases if isinstance(base, Unknown)]
+        self.bases = [base for base in bases if isinstance(base, Class)]
+        python_bases = [base for base in bases if isinstance(base, type)]
+        if not self.bases and name != "object":
+            self.bases = [OBJECT]
+        elif len(self.bases) > 1 and OBJECT in self.bases[:-1]:
+            self.bases = [base for base in self.bases if base is not OBJECT] + [OBJECT]
+        self.mro: list[Class] = [self, *merge_mro([list(base.mro) for base in self.bases] + [list(self.bases)])]
+        inherited = self.mro[1:]
+        self.builtin: type | None = python_bases[0] if python_bases else next((c.builtin for c in inherited if c.builtin), None)
+        self.instance_type: type[Instance] = instance_type or next((c.instance_type for c in inherited if c.instance_type is not Instance), Instance)
+        self.constructor: Callable[..., Any] | None = next((c.constructor for c in inherited if c.constructor), None)
+        self.hook: Callable[..., Any] | None = None
+        self.is_enum = any(c.is_enum for c in inherited)
+        self.unknown_base = next((c.unknown_bases[0].why for c in self.mro if c.unknown_bases), "")
+        self.frozen = False
+        self.fields: dict[str, Any] | None = None
+        self.annotations: dict[str, Annotation] = {}
+        self.place: tuple[str, int] = ("", 0)
+        self.cache: dict[str, Any] = {}
+        self.subclasses: weakref.WeakSet[Class] = weakref.WeakSet()
+        for base in self.bases:
+            base.subclasses.add(self)
+
+    def __repr__(self) -> str:
+        return f"<class '{self.module}.{self.name}'>"
+
+    def find(self, name: str) -> Any:
+        """The attribute as the class and its bases hold it, unbound, or MISSING."""
+        value = self.cache.get(name)
+        if value is None:
+            value = MISSING
+            for cls in self.mro:
+                if name in cls.namespace:
+                    value = cls.namespace[name]
+                    break
+            self.cache[name] = value
+        return value
+
+    def find_after(self, cls: Class, name: str) -> Any:
+        """What super() finds: the attribute in the classes that follow `cls`."""
+        start = self.mro.index(cls) + 1 if cls in self.mro else 0
+        for later in self.mro[start:]:
+            if name in later.namespace:
+                return later.namespace[name]
+        return MISSING
+
+    def subclass_of(self, other: Class) -> bool:
+        """Whether `other` is in the method resolution order."""
+        return other in self.mro
+
+    def set(self, name: str, value: Any) -> None:
+        """Store a class attribute."""
+        if self.frozen:
+            raise TypeError(f"cannot set '{name}' attribute of immutable type '{self.name}'")
+        self.namespace[name] = value
+        self.forget(name)
+
+    def remove(self, name: str) -> None:
+        """Delete a class attribute."""
+        if self.frozen or name not in self.namespace:
+            raise AttributeError(f"type object '{self.name}' has no attribute '{name}'")
+        del self.namespace[name]
+        self.forget(name)
+
+    def forget(self, name: str) -> None:
+        """Drop what this class and those below remember about `name`."""
+        self.cache.pop(name, None)
+        for cls in list(self.subclasses):
+            cls.forget(name)
+
+
+OBJECT: Class = Class("object")
+
+
+class Function:
+    """A function of interpreted source, with its defaults and captured variables."""
+
+    __slots__ = ("__weakref__", "attributes", "closure", "code", "defaults", "keyword_defaults", "module", "name", "qualname")
+
+    def __init__(self, code: FunctionCode, module: SourceModule, closure: dict[str, Cell]) -> None:
+        self.code, self.module, self.closure = code, module, closure
+        self.name = self.qualname = code.name
+        self.defaults: list[Any] = []
+        self.keyword_defaults: dict[str, Any] = {}
+        self.attributes: dict[str, Any] | None = None
+
+    def __repr__(self) -> str:
+        return f"<function {self.name}>"
+
+
+class Bound:
+    """A function or native with its first argument."""
+
+    __slots__ = ("fn", "self")
+
+    def __init__(self, owner: Any, fn: Any) -> None:
+        self.self, self.fn = owner, fn
+
+    def __repr__(self) -> str:
+        return f"<bound {self.fn!r}>"
+
+
+class Native:
+    """A Python callable offered to interpreted code.
+
+    Non-lazy natives are not run on Unknown arguments, they give Unknown. `wants_machine` passes the machine first.
+    `raw` natives are called as fn(machine, args, kwargs) and own the argument list: what they pop from it is released.
+    """
+
+    __slots__ = ("attributes", "fn", "lazy", "name", "raw", "wants_machine")
+
+    def __init__(self, fn: Callable[..., Any], name: str | None = None, lazy: bool = False, *, wants_machine: bool = False, raw: bool = False) -> None:
+        self.fn, self.lazy, self.wants_machine, self.raw = fn, lazy, wants_machine, raw
+        self.name = name or getattr(fn, "__name__", "native")
+        self.attributes: dict[str, Any] | None = None
+
+    def __repr__(self) -> str:
+        return f"<native {self.name}>"
+
+
+class TypeObject:
+    """A builtin type as interpreted code sees it: callable, and usable in isinstance()."""
+
+    __slots__ = ("construct", "methods", "name", "python")
+
+    def __init__(self, name: str, python: type, construct: Callable[..., Any]) -> None:
+        self.name, self.python, self.construct = name, python, construct
+        self.methods: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"<class '{self.name}'>"
+
+
+class Property:
+    """property(), or with `on_class` a property of the class itself."""
+
+    __slots__ = ("deleter", "getter", "on_class", "setter")
+
+    def __init__(self, getter: Any, setter: Any = None, deleter: Any = None, on_class: bool = False) -> None:
+        self.getter, self.setter, self.deleter, self.on_class = getter, setter, deleter, on_class
+
+
+class CachedProperty:
+    """functools.cached_property: computed once, then an ordinary attribute."""
+
+    __slots__ = ("getter", "name")
+
+    def __init__(self, getter: Any) -> None:
+        self.getter = getter
+        self.name: str = getattr(getter, "name", "")
+
+
+class StaticMethod:
+    """staticmethod()."""
+
+    __slots__ = ("fn",)
+
+    def __init__(self, fn: Any) -> None:
+        self.fn = fn
+
+
+class ClassMethod:
+    """classmethod()."""
+
+    __slots__ = ("fn",)
+
+    def __init__(self, fn: Any) -> None:
+        self.fn = fn
+
+
+class Partial:
+    """functools.partial()."""
+
+    __slots__ = ("args", "attributes", "fn", "kwargs")
+
+    def __init__(self, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+        self.fn, self.args, self.kwargs = fn, args, kwargs
+        self.attributes: dict[str, Any] | None = None
+
+
+class Super:
+    """super(cls, owner)."""
+
+    __slots__ = ("cls", "owner")
+
+    def __init__(self, cls: Class, owner: Any) -> None:
+        self.cls, self.owner = cls, owner
+
+
+class Union:
+    """X | Y between types, also Optional[X] and Union[X, Y]."""
+
+    __slots__ = ("members",)
+
+    def __init__(self, members: tuple[Any, ...]) -> None:
+        self.members = members
+
+
+class DefaultDict(dict[Any, Any]):
+    """collections.defaultdict."""
+
+    __slots__ = ("factory",)
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.factory: Any = None
+
+
+class Namespace:
+    """A stand-in module or object: explicit entries, then `fallback(name)`, then an Unknown of kind "lib"."""
+
+    __slots__ = ("entries", "fallback", "name")
+
+    def __init__(self, name: str, entries: dict[str, Any] | None = None, fallback: Callable[[str], Any] | None = None) -> None:
+        self.name = name
+        self.entries: dict[str, Any] = {} if entries is None else entries
+        self.fallback = fallback
+
+    def __repr__(self) -> str:
+        return f"<stand-in {self.name}>"
+
+    def get(self, name: str) -> Any:
+        """The entry, or MISSING where the fallback has none either."""
+        value = self.entries.get(name, MISSING)
+        if value is MISSING:
+            value = self.fallback(name) if self.fallback is not None else Unknown(f"{self.name}.{name}", "lib")
+            if value is not MISSING:
+                self.entries[name] = value
+        return value
+
+
+class Raised(Exception):  # noqa: N818 - it carries an interpreted exception, it is not one
+    """An exception of an interpreted class on its way."""
+
+    def __init__(self, value: Instance) -> None:
+        super().__init__()
+        self.value = value
+
+    def __str__(self) -> str:
+        payload = self.value.payload
+        return f"{self.value.cls.name}: {payload}" if payload is not None else self.value.cls.name
