@@ -6,8 +6,10 @@ shapes, or why none was accepted. Rows of TARGET that ran before are kept; failu
 
 import gzip
 import json
+import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,19 +46,49 @@ def row_of(model_type: str, name: str) -> dict[str, Any]:
     return row | {"seconds": round(time.perf_counter() - started, 2)}
 
 
+def child(names: list[str]) -> None:
+    """Say which model type is next and then its row, a line each: a class can take the whole process with it."""
+    classes = main_classes()
+    for model_type in names:
+        print(json.dumps({"next": model_type}), flush=True)
+        print(json.dumps(row_of(model_type, classes[model_type]) | {"transformers": transformers.__version__}, separators=(",", ":")), flush=True)
+
+
+def rows_of(names: list[str]) -> Iterator[dict[str, Any]]:
+    """The rows of these model types; where a process dies, its last type gets a failure and a new process goes on."""
+    classes = main_classes()
+    while names:
+        current = names[0]
+        with subprocess.Popen([sys.executable, __file__, "--child", *names], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+            for line in process.stdout or ():
+                if not line.startswith("{"):
+                    continue
+                row = json.loads(line)
+                current = row.get("next", current)
+                if "next" not in row:
+                    names = names[names.index(row["model_type"]) + 1 :]
+                    yield row
+        if names and process.returncode:
+            yield {"model_type": current, "class": classes[current], "failure": f"torch ended the process ({process.returncode})"}
+            names = names[names.index(current) + 1 :]
+
+
 def main(target: str, pattern: str = "") -> None:
     """Add what is missing, and say what failed."""
     path = Path(target)
     lines = gzip.decompress(path.read_bytes()).decode().splitlines() if path.exists() else []
     known = {row["model_type"]: row for row in map(json.loads, lines)}
-    for number, (model_type, name) in enumerate(main_classes().items()):
-        if pattern not in model_type or (model_type in known and "failure" not in known[model_type]):
-            continue
-        row = known[model_type] = row_of(model_type, name) | {"transformers": transformers.__version__}
-        print(f"{number} {model_type}: {row.get('failure', 'ok')} {row['seconds']} s", flush=True)
-        text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in known.values())
+    order = list(main_classes())
+    names = [name for name in order if pattern in name and "failure" in known.get(name, {"failure": ""})]
+    for row in rows_of(names):
+        known[row["model_type"]] = row
+        print(f"{row['model_type']}: {row.get('failure', 'ok')}", flush=True)
+        text = "".join(json.dumps(known[name], separators=(",", ":")) + "\n" for name in order if name in known)
         path.write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if sys.argv[1:2] == ["--child"]:
+        child(sys.argv[2:])
+    else:
+        main(*sys.argv[1:])

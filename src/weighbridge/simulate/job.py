@@ -14,7 +14,7 @@ PRECISIONS: dict[str, tuple[str, str, str | None]] = {
 
 @dataclass(frozen=True, slots=True)
 class StepJob:
-    """A step of a Trainer. `inputs` (name -> {shape, dtype, runs} or {literal}) overrides those made from the config."""
+    """A step of a Trainer. `attention` None is the class's own default. `inputs` (name -> {shape, dtype, runs} or {literal}) overrides those made from the config."""
 
     method: str = "full"
     precision: str = "amp"
@@ -22,7 +22,7 @@ class StepJob:
     batch: int = 1
     seq_tokens: int = 512
     checkpointing: bool = False
-    attention: str = "sdpa"
+    attention: str | None = None
     padded: bool = False
     lora_rank: int = 16
     lora_targets: str = "all-linear"
@@ -63,6 +63,7 @@ class Simulation:
     peak_operation: str
     peak_node: str
     live_at_peak: dict[str, int]
+    attention: str
     attention_kernels: dict[str, int]
     unknown_values: list[str]
     operations: int

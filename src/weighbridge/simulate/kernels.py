@@ -49,3 +49,22 @@ TEMPORARIES: dict[Any, Callable[[tuple[Any, ...]], list[int]]] = {
     aten._scaled_dot_product_efficient_attention_backward.default: _efficient_backward,  # noqa: SLF001  # torch's own name
     aten.embedding_dense_backward.default: _embedding_backward,
 }
+
+
+def _ctc_forward(log_probs: Any, targets: Any, *_rest: Any, **_options: Any) -> tuple[Any, Any]:
+    """The loss of each sample and the log-alpha table over all states of the longest target."""
+    length, batch, _ = log_probs.shape
+    longest = targets.shape[-1] if targets.dim() == 2 else targets.numel() // batch
+    return log_probs.new_empty((batch,)), log_probs.new_empty((batch, length, 2 * longest + 1))
+
+
+# Operations that torch cannot run on fake CUDA tensors at all.
+MISSING: dict[Any, Callable[..., Any]] = {
+    aten._use_cudnn_ctc_loss.Tensor: lambda *_args: False,  # noqa: SLF001  # torch's own name
+    aten._use_cudnn_ctc_loss.default: lambda *_args: False,  # noqa: SLF001  # torch's own name
+    aten._use_miopen_ctc_loss.Tensor: lambda *_args: False,  # noqa: SLF001  # torch's own name
+    aten._ctc_loss.Tensor: _ctc_forward,  # noqa: SLF001  # torch's own name
+    aten._ctc_loss.default: _ctc_forward,  # noqa: SLF001  # torch's own name
+    aten._ctc_loss_backward.Tensor: lambda _grad, log_probs, *_rest: torch.empty_like(log_probs),  # noqa: SLF001  # torch's own name
+    aten._ctc_loss_backward.default: lambda _grad, log_probs, *_rest: torch.empty_like(log_probs),  # noqa: SLF001  # torch's own name
+}

@@ -34,6 +34,20 @@ def _apply(module: nn.Module, function: Callable[[Any], Any], recurse: bool = Tr
     return module
 
 
+def _plain_data(data: Any) -> Any:
+    """Lists of one-element tensors as lists of numbers: torch.tensor would look past the fake mode for them."""
+    if isinstance(data, list | tuple):
+        return [_plain_data(item) for item in data]
+    return data.item() if isinstance(data, torch.Tensor) and data.numel() == 1 else data
+
+
+def _tensor(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    def tensor(data: Any, **options: Any) -> torch.Tensor:
+        return original(_plain_data(data) if isinstance(data, list | tuple) else data, **options)
+
+    return tensor
+
+
 @contextlib.contextmanager
 def as_on_a_gpu(attention: CudaAttention) -> Iterator[None]:
     """Within: attention takes CUDA's kernels, transformers does not feel traced, modules can be moved."""
@@ -44,7 +58,7 @@ def as_on_a_gpu(attention: CudaAttention) -> Iterator[None]:
         for question in TRACING_QUESTIONS
         if question in vars(module)
     ]
-    changes += [(torch.nn.functional, "scaled_dot_product_attention", attention), (nn.Module, "_apply", _apply)]
+    changes += [(torch, "tensor", _tensor(torch.tensor)), (torch.nn.functional, "scaled_dot_product_attention", attention), (nn.Module, "_apply", _apply)]
     saved = [(owner, name, getattr(owner, name)) for owner, name, _ in changes]
     for owner, name, value in changes:
         setattr(owner, name, value)

@@ -51,6 +51,7 @@ def run(name: str, config_kwargs: Mapping[str, Any], job: StepJob, *, events: bo
         counts = sum(p.numel() for p in model.parameters()), sum(p.numel() for p in trainable(model))
         del workspace
         found = _report(tracker, attention, counts, held, described)
+        found.attention = config._attn_implementation  # noqa: SLF001  # where transformers keeps it
         found.cpu_seconds = round(time.process_time() - started, 2)
         found.events = tracker.events if events else []
     return found
@@ -182,6 +183,7 @@ def _report(tracker: Tracker, attention: CudaAttention, counts: tuple[int, int],
         peak_operation=last.operation,
         peak_node=last.node,
         live_at_peak=dict(bytes_by_role),
+        attention="",
         attention_kernels=dict(attention.chosen),
         unknown_values=tracker.values.asked,
         operations=tracker.operations,

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten
 
 from weighbridge.simulate.allocator import Block, CachingAllocator
-from weighbridge.simulate.kernels import TEMPORARIES
+from weighbridge.simulate.kernels import MISSING, TEMPORARIES
 from weighbridge.simulate.values import KnownValues, known_shapes
 
 aten = torch.ops.aten
@@ -139,6 +139,7 @@ class Tracker(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         del types
         kwargs = kwargs or {}
+        torch._C._set_only_lift_cpu_tensors(True)  # noqa: SLF001  # the fake mode says so to its own thread, autograd has another
         if func is PRIM_DEVICE:
             return func(*args, **kwargs)
         if func in ITEM_OPERATIONS and isinstance(args[0], FakeTensor):
@@ -163,6 +164,8 @@ class Tracker(TorchDispatchMode):
 
     def _run(self, func: Any, args: Any, kwargs: Any) -> Any:
         """The operation as a GPU run would do it, where a dispatch mode or a missing kernel makes torch do otherwise."""
+        if func in MISSING:
+            return MISSING[func](*args, **kwargs)
         if func in self._shapes:
             out = self._shapes[func](*args, **kwargs)
             return func(*args, **kwargs) if out is None else out
@@ -185,10 +188,11 @@ class Tracker(TorchDispatchMode):
         out: list[Any] = []
         for index in indices:
             mask = index is not None and index.dtype in {torch.bool, torch.uint8} and isinstance(index, FakeTensor)
-            numbers = aten.nonzero.default(index) if mask else None
+            numbers = self._shapes[aten.nonzero.default](index) if mask else None
             if numbers is None:
                 out.append(index)
             else:
+                self.track(numbers, "aten.nonzero.default")
                 out += list(numbers.unbind(1))
         return out
 

@@ -122,6 +122,10 @@ def known_shapes(values: KnownValues) -> dict[Any, Callable[..., Any]]:
 
     def nonzero(x: Tensor) -> Tensor | None:
         value = values.of(x)
+        if value is None and x.dim() == 1 and x.dtype == torch.bool:  # which pictures are there: all of them
+            values.asked.append(f"nonzero of {tuple(x.shape)}, taken as all true")
+            with _disable_current_modes():
+                value = torch.ones(x.shape, dtype=torch.bool)
         if value is None:
             return None
         with _disable_current_modes():
@@ -148,4 +152,19 @@ def known_shapes(values: KnownValues) -> dict[Any, Callable[..., Any]]:
         values.give(out, rows)
         return out
 
-    return {aten.nonzero.default: nonzero, aten.masked_select.default: select, aten.repeat_interleave.Tensor: repeat}
+    def computed(func: Any) -> Callable[..., Any]:
+        def run(*args: Any, **kwargs: Any) -> Any:
+            known = [values.of(x) if isinstance(x, Tensor) else x for x in args]
+            if any(x is None and isinstance(arg, Tensor) for x, arg in zip(known, args, strict=True)):
+                return None
+            with _disable_current_modes():
+                found = func(*known, **kwargs)
+            made = [torch.empty(x.shape, dtype=x.dtype, device=args[0].device) for x in tree_flatten(found)[0]]
+            for fake, value in zip(made, tree_flatten(found)[0], strict=True):
+                values.give(fake, value)
+            return tuple(made) if isinstance(found, tuple) else made[0]
+
+        return run
+
+    counted = (aten.unique_consecutive.default, aten._unique2.default, aten.unique_dim.default, aten.bincount.default)  # noqa: SLF001  # torch's own name
+    return {func: computed(func) for func in counted} | {aten.nonzero.default: nonzero, aten.masked_select.default: select, aten.repeat_interleave.Tensor: repeat}
