@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from weighbridge import __version__, report
-from weighbridge.base.dtypes import DType
+from weighbridge.base.dtypes import BY_SAFETENSORS, DType
 from weighbridge.base.errors import BadInput, CannotTell, LimitExceeded, WeighError
 from weighbridge.cards import Card, custom_card
 from weighbridge.checkpoint import CheckpointComparison
 from weighbridge.fit import DEFAULT_MARGIN, Fit, Footprint
 from weighbridge.jobs.job import Job
-from weighbridge.model import Model, Row
+from weighbridge.model import Model, Parameter, Row
 from weighbridge.price import Quote
 from weighbridge.request import Request
 from weighbridge.sources import Evidence
@@ -110,7 +110,7 @@ class Draft:
         assumed = [text for outcome in self.outcomes for text in outcome.estimate.assumptions]
         return report.Report(
             model=_model(self.evidence, self.model, first),
-            parameters=_parameters(self.model, self.compared, self.outcomes, tensors=self.request.tensors),
+            parameters=self._parameters(),
             structure=tuple(_layer(row) for row in (first.rows if first and first.rows else self.model.structure())),
             runs=True if self.outcomes else False if self.refused else None,
             does_not_run_because=None if self.outcomes else self.refused,
@@ -123,6 +123,36 @@ class Draft:
             derivations=_derivations(self.outcomes),
             warnings=tuple(self.evidence.warnings),
             weighbridge=__version__,
+        )
+
+    def _dtype(self, parameter: Parameter) -> str:
+        """The type it is stored in: the header's, else the config's for floating point, else the one it was built in."""
+        stored = self.evidence.tensors.tensors.get(parameter.name) if self.evidence.tensors else None
+        if stored is not None and stored.dtype in BY_SAFETENSORS:
+            return BY_SAFETENSORS[stored.dtype].name
+        if self.model.config_dtype is not None and parameter.dtype.is_floating_point:
+            return self.model.config_dtype.name
+        return parameter.dtype.name
+
+    def _parameters(self) -> report.Parameters:
+        model, compared = self.model, self.compared
+        trained = {outcome.job.method: outcome.estimate.trainable for outcome in self.outcomes}
+        tensors = tuple(
+            report.TensorFacts(name=each.name, shape=each.shape, dtype=self._dtype(each), tied_to=each.tied_to) for each in model.parameters
+        )
+        by_dtype: dict[str, int] = {}
+        for tensor, parameter in zip(tensors, model.parameters, strict=True):
+            if parameter.tied_to is None:
+                by_dtype[tensor.dtype] = by_dtype.get(tensor.dtype, 0) + parameter.numel
+        return report.Parameters(
+            total=model.total,
+            active=model.active,
+            trainable=report.Trainable(full=model.trainable, lora=trained.get("lora")),
+            by_dtype=by_dtype,
+            checkpoint=report.Checkpoint(total=compared.total, source=compared.source, read_at=compared.read_at) if compared else None,
+            delta=compared.delta if compared else None,
+            explained=tuple(report.Explained(why=why, parameters=count) for why, count in _reasons(compared)),
+            tensors=tensors if self.request.tensors else (),
         )
 
 
@@ -139,30 +169,6 @@ def _model(evidence: Evidence, model: Model, estimate: Estimate | None) -> repor
         transformers=model.transformers_version or None,
         context=estimate.context_tokens if estimate else None,
         files_read=model.files_read,
-    )
-
-
-def _parameters(model: Model, compared: CheckpointComparison | None, outcomes: Sequence[Outcome], *, tensors: bool) -> report.Parameters:
-    by_dtype: dict[str, int] = {}
-    for parameter in model.parameters:
-        if parameter.tied_to is None:
-            name = _dtype(parameter.dtype)
-            by_dtype[name] = by_dtype.get(name, 0) + parameter.numel
-    trained = {outcome.job.method: outcome.estimate.trainable for outcome in outcomes}
-    return report.Parameters(
-        total=model.total,
-        active=model.active,
-        trainable=report.Trainable(full=model.trainable, lora=trained.get("lora")),
-        by_dtype=by_dtype,
-        checkpoint=report.Checkpoint(total=compared.total, source=compared.source, read_at=compared.read_at) if compared else None,
-        delta=compared.delta if compared else None,
-        explained=tuple(report.Explained(why=why, parameters=count) for why, count in _reasons(compared)),
-        tensors=tuple(
-            report.TensorFacts(name=each.name, shape=each.shape, dtype=_dtype(each.dtype), tied_to=each.tied_to)
-            for each in model.parameters
-        )
-        if tensors
-        else (),
     )
 
 
@@ -300,7 +306,3 @@ def _derivations(outcomes: Sequence[Outcome]) -> tuple[report.Derivation, ...]:
     if outcomes:
         found.append(("low and high", f"{DEFAULT_MARGIN.low} and {DEFAULT_MARGIN.high} times the estimate: {DEFAULT_MARGIN.reason}"))
     return tuple(report.Derivation(what=what, how=how) for what, how in found)
-
-
-def _dtype(dtype: DType) -> str:
-    return dtype.name
