@@ -83,7 +83,7 @@ def test_a_whole_report_is_valid_and_renders_in_every_format():
     page = draft(tensors=True, timeline=True)
     page.add(outcome("full"))
     page.add(outcome("serve"))
-    report = page.report()
+    report = page.finish()
     jsonschema.Draft202012Validator(json.schema()).validate(json.document(report))
     for name in FORMATS:
         assert "org/name" in render(report, name, View(width=100, explain=True))
@@ -92,27 +92,27 @@ def test_a_whole_report_is_valid_and_renders_in_every_format():
 def test_the_breakdown_takes_what_the_allocator_holds_to_the_context():
     page = draft()
     page.add(outcome())
-    job = page.report().jobs[0]
+    job = page.finish().jobs[0]
     assert job.peak.device_bytes == 14 * GB + GB // 2
     assert job.breakdown.context == GB // 2
     assert job.breakdown.weights + job.breakdown.activations + job.breakdown.context == job.peak.device_bytes
 
 
 def test_tied_parameters_are_counted_once_and_listed_twice():
-    report = draft(tensors=True).report()
+    report = draft(tensors=True).finish()
     assert report.parameters.by_dtype == {"bfloat16": 6}
     assert [(tensor.name, tensor.tied_to) for tensor in report.parameters.tensors] == [("w", None), ("head", "w")]
 
 
 def test_what_no_reason_explains_is_said():
-    explained = draft().report().parameters.explained
+    explained = draft().finish().parameters.explained
     assert [(each.why, each.parameters) for each in explained] == [("a second head", 1), ("no reason was found", 1)]
 
 
 def test_lists_that_an_option_fills_are_empty_without_it():
     page = draft()
     page.add(outcome())
-    report = page.report()
+    report = page.finish()
     assert report.parameters.tensors == ()
     assert report.jobs[0].timeline == ()
 
@@ -120,7 +120,7 @@ def test_lists_that_an_option_fills_are_empty_without_it():
 def test_the_timeline_is_the_curve_of_allocated_bytes():
     page = draft(timeline=True)
     page.add(outcome())
-    timeline = page.report().jobs[0].timeline
+    timeline = page.finish().jobs[0].timeline
     assert [index for index, _ in timeline] == [0, 1]
     assert timeline[1][1] - timeline[0][1] == pytest.approx(2 * GB, abs=512)
 
@@ -129,7 +129,7 @@ def test_a_method_that_cannot_be_told_does_not_take_the_page_with_it():
     page = draft()
     page.add(outcome("full"))
     page.cannot(Job(method="lora"), CannotTell("a branch", "its value is unknown", file="modeling_x.py", line=7))
-    report = page.report()
+    report = page.finish()
     assert [job.method for job in report.jobs] == ["full"]
     assert report.runs is True
     assert [(each.what, each.where, each.why) for each in report.cannot_tell] == [
@@ -140,7 +140,7 @@ def test_a_method_that_cannot_be_told_does_not_take_the_page_with_it():
 def test_a_model_whose_own_code_refuses_does_not_run():
     page = draft()
     page.cannot(Job(), BadConfig("shapes (2, 3) and (4, 5) do not match"))
-    report = page.report()
+    report = page.finish()
     assert report.runs is False
     assert "do not match" in report.does_not_run_because
 
@@ -148,11 +148,11 @@ def test_a_model_whose_own_code_refuses_does_not_run():
 def test_nothing_told_is_neither_yes_nor_no():
     page = draft()
     page.cannot(Job(), CannotTell("an operation", "nobody wrote it"))
-    assert page.report().runs is None
+    assert page.finish().runs is None
 
 
 def test_assumptions_stand_once():
     page = draft()
     page.add(outcome("full"))
     page.add(outcome("lora"))
-    assert page.report().assumptions == ("tokens are routed evenly", "a note")
+    assert page.finish().assumptions == ("tokens are routed evenly", "a note")

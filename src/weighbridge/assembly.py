@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from weighbridge import __version__, report
-from weighbridge.base.dtypes import BY_SAFETENSORS, DType
+from weighbridge.base.dtypes import BY_SAFETENSORS
 from weighbridge.base.errors import BadInput, CannotTell, LimitExceeded, WeighError
 from weighbridge.cards import Card, custom_card
 from weighbridge.checkpoint import CheckpointComparison
@@ -103,7 +103,7 @@ class Draft:
         if isinstance(error, BadInput):
             self.refused = self.refused or str(error)
 
-    def report(self) -> report.Report:
+    def finish(self) -> report.Report:
         """The finished page."""
         first = self.outcomes[0].estimate if self.outcomes else None
         holes = [report.Untold(what=hole.what, where=f"{hole.file}:{hole.line}", why=hole.why) for hole in self.model.holes]

@@ -29,7 +29,7 @@ def plan_of(request: Request, *, progress: Progress = lambda _text: None) -> Rep
     for job in request.jobs():
         progress(f"weighing {draft.evidence.title}: {job.method}")
         draft.attempt(job, partial(weigh, draft.model, job, request))
-    return draft.report()
+    return draft.finish()
 
 
 def structure_of(request: Request, *, progress: Progress = lambda _text: None) -> Report:
@@ -37,7 +37,7 @@ def structure_of(request: Request, *, progress: Progress = lambda _text: None) -
     draft = begin(request, progress)
     job = next(iter(request.jobs()))
     draft.attempt(job, lambda: assembly.Outcome(job, jobs.estimate(draft.model, job), (), (), 0))
-    return draft.report()
+    return draft.finish()
 
 
 def begin(request: Request, progress: Progress) -> assembly.Draft:
