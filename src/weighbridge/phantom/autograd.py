@@ -64,6 +64,15 @@ def alias(tensor: Tensor) -> Tensor:
     return Tensor(tensor.shape, tensor.dtype, tensor.storage, tensor.stride, tensor.value)
 
 
+def _kept(tensor: Tensor | None) -> Tensor | None:
+    """What the tape holds of a tensor: another one over its storage, or a copy where an operation in place overwrites it."""
+    if tensor is None:
+        return None
+    if tensor is current().original:
+        return Tensor(tensor.shape, tensor.dtype, None, tensor.stride if is_dense(tensor) else None)
+    return alias(tensor)
+
+
 def attach(name: str, outputs: Sequence[Tensor | None], inputs: Sequence[Any], saved: Sequence[Tensor | None], backward: Any) -> None:
     """Put one operation on the tape and make its floating point outputs part of the graph."""
     session = current()
@@ -75,7 +84,7 @@ def attach(name: str, outputs: Sequence[Tensor | None], inputs: Sequence[Any], s
     session.sequence += 1
     node.sequence = session.sequence
     node.where = session.recorder.where
-    kept: list[Any] = [alias(tensor) if tensor is not None else None for tensor in saved]
+    kept: list[Any] = [_kept(tensor) for tensor in saved]
     region = session.regions[-1] if session.regions else None
     node.saved = kept if region is None else region.pack(kept)
     for index, output in enumerate(outputs):
@@ -83,15 +92,14 @@ def attach(name: str, outputs: Sequence[Tensor | None], inputs: Sequence[Any], s
             output.requires_grad, output.node, output.output_index, output.is_leaf = True, node, index, False
 
 
-def run_backward(loss: Tensor | Sequence[Tensor], gradient: Tensor | list[Tensor | None] | None = None) -> None:
+def run_backward(loss: Tensor | Sequence[Tensor], gradient: Tensor | Sequence[Tensor | None] | None = None) -> None:
     """Play the tape from `loss` (or several outputs) back to the leaves, whose `grad` it fills.
 
-    A list of gradients is emptied, so that the engine holds the only references.
+    The first gradients live until the end, as Tensor.backward() holds them.
     """
     session = current()
     outputs = [loss] if isinstance(loss, Tensor) else list(loss)
-    given = gradient if isinstance(gradient, list) else [gradient]
-    del gradient
+    given = [gradient] if gradient is None or isinstance(gradient, Tensor) else gradient
     roots = []
     for output in outputs:
         root = edge_of(output)
@@ -102,10 +110,9 @@ def run_backward(loss: Tensor | Sequence[Tensor], gradient: Tensor | list[Tensor
     session.grad_enabled, session.autocast = False, None
     try:
         firsts = [Tensor(out.shape, out.dtype) if one is None else one for out, one in zip(outputs, given, strict=True)]
-        given.clear()
         del outputs
         engine = _Engine([root[0] for root in roots])
-        engine.start(roots, firsts)
+        engine.start(roots, list(firsts))
         engine.run()
     finally:
         session.grad_enabled, session.autocast, session.recorder.where = before
@@ -251,7 +258,10 @@ def _add_into(buffer: list[Tensor | None], output: int, results: Any, index: int
 
 
 def accumulate(leaf: Tensor, gradients: list[Tensor | None]) -> None:
-    """accumulate_grad.h: a gradient nobody else holds and that lies as the leaf does is taken over, else copied; later ones add in place."""
+    """accumulate_grad.h: a gradient that nobody else holds and that lies as the leaf does is taken over, else copied.
+
+    Later ones are added in place.
+    """
     gradient = gradients.pop()
     if gradient is None:
         return

@@ -329,6 +329,24 @@ def sum_to_shape(tensor: Tensor, shape: Shape) -> Tensor:
     return result if result.shape == shape else OPERATIONS["reshape"](result, shape)  # type: ignore[no-any-return] # the registry is untyped
 
 
+def follow(recipe: str, gradient: Tensor, *others: Any) -> Tensor:
+    """Allocate what the statements of a backward formula do, and return the result of the last.
+
+    A recipe has a word for every statement and a letter for every tensor that it makes: f of the gradient's shape and dtype, b a
+    mask of that shape, s a number; the capital one is the statement's result. All others live until the statement ends, as in
+    C++. The empty recipe is the gradient itself. `others` are the formula's other tensors, which have a say in the layout.
+    """
+    results = [gradient]
+    for statement in recipe.split():
+        made = []
+        for letter in statement:
+            dtype = BOOL if letter in "bB" else gradient.dtype
+            made.append(Tensor((), dtype) if letter == "s" else elementwise_output([gradient, *others], dtype))
+            if letter.isupper():
+                results.append(made[-1])
+    return results[-1]
+
+
 # ---- values
 
 

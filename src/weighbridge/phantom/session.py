@@ -37,7 +37,7 @@ class Session:
     """One simulated device and its modes.
 
     `capability` is the CUDA compute capability that decides kernels; `autocast` the low-precision type or None; `target` the tensor
-    that an operation running in place writes to; `costs` maps (kind, dtype name, FLOPs, bytes moved) to how often such an
+    that an operation running in place writes to and `original` what it was before; `costs` maps (kind, dtype name, FLOPs, bytes moved) to how often such an
     operation ran.
     """
 
@@ -55,6 +55,7 @@ class Session:
         self.costs: dict[tuple[str, str, int, int], int] = {}
         self.assumptions: list[str] = []
         self.target: Tensor | None = None
+        self.original: Tensor | None = None
         self._phase = ""
         self._modules: list[str] = []
 

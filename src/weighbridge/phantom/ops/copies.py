@@ -8,8 +8,8 @@ import numpy as np
 from weighbridge.base.dtypes import INT64
 from weighbridge.base.errors import DataDependent
 from weighbridge.phantom.operations import (
-    VALUE_LIMIT,
     OPERATIONS,
+    VALUE_LIMIT,
     charge,
     dimension,
     elementwise_output,
@@ -24,7 +24,6 @@ from weighbridge.phantom.operations import (
 )
 from weighbridge.phantom.ops.indexing import index_select, tracked_alias
 from weighbridge.phantom.ops.views import clone, diagonal, expand, flatten, reshape, select, unsqueeze
-from weighbridge.phantom.session import current
 from weighbridge.phantom.tensor import Shape, Tensor, numel
 
 Saved = Sequence[Tensor | None]
@@ -209,16 +208,16 @@ def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     del non_blocking
     input.value = src.value if src.value is None else np.broadcast_to(src.value, input.shape).astype(numpy_dtype(input.dtype))
     before = tracked_alias(input)
-    shape = src.shape
-
-    def backward(saved: Saved, grad: Tensor, needs: Needs) -> list[Tensor | None]:
-        del saved
-        return [Tensor(grad.shape, grad.dtype) if needs[0] else None, grad if needs[1] and shape else grad]
-
     if input.dtype.kind < 2:
         charge("copy", [input], [src])
         return input
-    return record("copy_", input, [before, src], [], backward, kind="copy")  # type: ignore[no-any-return] # record returns its outputs
+    return record("copy_", input, [before, src], [], _overwritten, kind="copy")  # type: ignore[no-any-return] # record returns its outputs
+
+
+def _overwritten(saved: Saved, grad: Tensor, needs: Needs) -> list[Tensor | None]:
+    """No gradient, as zeros, to what was there before; all of it to what was written."""
+    del saved
+    return [Tensor(grad.shape, grad.dtype) if needs[0] else None, *([grad] if needs[1:] == [True] else [None] * (len(needs) - 1))]
 
 
 @operation("fill_", where=("method",))
@@ -227,15 +226,10 @@ def fill_(input: Tensor, value: Any) -> Tensor:
     number = value.value if isinstance(value, Tensor) else value
     known = None if number is None else np.broadcast_to(np.asarray(number, dtype=numpy_dtype(input.dtype)).reshape(()), input.shape)
     input.value = known
-    charge("copy", [input], [])
-    _forget(input)
-    return input
-
-
-def _forget(input: Tensor) -> None:
-    """What a tensor was on the tape does not matter once it is overwritten."""
-    if input.node is not None and current().grad_enabled:
-        input.node, input.requires_grad, input.is_leaf = None, False, True
+    if input.dtype.kind < 2 or not input.requires_grad:
+        charge("copy", [input], [])
+        return input
+    return record("fill_", input, [tracked_alias(input)], [], _overwritten, kind="copy")  # type: ignore[no-any-return] # record returns its outputs
 
 
 @operation("zero_", where=("method",))

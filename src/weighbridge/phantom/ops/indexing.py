@@ -113,7 +113,7 @@ def _uses(part: Any) -> bool:
 
 
 def _index_tensor(part: Any) -> Any:
-    if isinstance(part, np.ndarray) or (isinstance(part, list | tuple | range)):
+    if isinstance(part, (np.ndarray, list | tuple | range)):
         return make_tensor(part if isinstance(part, np.ndarray) else list(part))
     return part
 
@@ -253,17 +253,22 @@ def _plain_slice(part: Any) -> Any:
 
 
 def _record_write(input: Tensor, view: Tensor, keys: list[Tensor], value: Tensor | None) -> None:
-    """CopySlices: the base's gradient is copied with the written part zeroed, and the part goes to the value."""
+    """The gradient of a write: the tensor's own is copied with the written part zeroed, and the part goes to the value.
+
+    A write through a view is CopySlices: the whole gradient is copied first, then its part.
+    """
     before = tracked_alias(input)
-    shape, part, whole = None if value is None else value.shape, view.shape, view.shape == input.shape and not keys
+    shape, part = None if value is None else value.shape, view.shape
+    sliced = view is not input
 
     def backward(saved: Saved, grad: Tensor, needs: Needs) -> list[Tensor | None]:
-        base = Tensor(grad.shape, grad.dtype) if needs[0] and not whole else None
-        piece = None
-        if needs[1]:
-            assert shape is not None
-            piece = Tensor(shape if saved else part, grad.dtype)
-        return [base, piece]
+        base = Tensor(grad.shape, grad.dtype) if sliced or needs[0] else None
+        piece = Tensor(part, grad.dtype) if sliced else grad
+        zeros = Tensor((shape or ()) if saved else part, grad.dtype) if needs[0] else None
+        del zeros
+        if needs[1] and saved:
+            piece = Tensor(shape or (), grad.dtype)
+        return [base if needs[0] else None, piece if needs[1] else None]
 
     record("copy_slices", input, [before, value], keys, backward, kind="copy")
 

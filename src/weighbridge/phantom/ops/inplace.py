@@ -10,27 +10,27 @@ from weighbridge.phantom.session import current
 from weighbridge.phantom.tensor import Tensor
 
 ELEMENTWISE = (
-    *pointwise.BINARY, *pointwise.UNARY, *pointwise.BITWISE, "true_divide", "divide", "multiply", "subtract",
+    *pointwise.BINARY, *pointwise.UNARY, *pointwise.BITWISE, "true_divide", "divide", "multiply", "subtract", "square",
     "lt", "le", "gt", "ge", "eq", "ne", "logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_not",
-    "clamp", "clip", "clamp_min", "clamp_max", "masked_fill", "lerp", "addcmul", "addcdiv",
-    "scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_fill", "masked_scatter", "tril", "triu", "cumsum", "cumprod",
+    "clamp", "clip", "clamp_min", "clamp_max", "masked_fill", "lerp", "addcmul", "addcdiv", "scatter", "scatter_add", "scatter_reduce",
+    "index_add", "index_copy", "index_fill", "masked_scatter", "tril", "triu", "cumsum", "cumprod",
 )  # fmt: skip
 RESHAPING = ("squeeze", "unsqueeze", "transpose", "t", "swapaxes")
 
 
 def in_place(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """`function`, whose result takes the first argument's storage."""
+    """`function`, whose result takes the first argument's storage; what the tape keeps of the argument is copied first."""
 
     def run(input: Tensor, *arguments: Any, **keywords: Any) -> Tensor:
         session = current()
         if input.is_leaf and input.requires_grad and session.grad_enabled:
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
         before = tracked_alias(input)
-        session.target = input
+        session.target, session.original = input, before
         try:
             result = function(before, *arguments, **keywords)
         finally:
-            session.target = None
+            session.target = session.original = None
         if result.shape != input.shape:
             raise RuntimeError(f"output with shape {list(input.shape)} doesn't match the broadcast shape {list(result.shape)}")
         return _moved(input, result)

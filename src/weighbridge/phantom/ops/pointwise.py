@@ -3,16 +3,18 @@
 Each entry of a table says what autograd keeps and how many temporaries the backward makes (torchgen's derivatives.yaml).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from weighbridge.base.dtypes import BOOL, FLOAT32, DType, promote
+from weighbridge.base.dtypes import BOOL, FLOAT32, DType
 from weighbridge.phantom.operations import (
+    OPERATIONS,
     charge,
     elementwise_output,
+    follow,
     full_precision,
     operation,
     propagate,
@@ -27,19 +29,6 @@ Needs = Sequence[bool]
 NumpyFunction = Callable[..., Any]
 
 
-def _like(gradient: Tensor, *others: Any) -> Tensor:
-    """A temporary of a gradient's dtype and the operands' broadcast shape."""
-    return elementwise_output([gradient, *others], gradient.dtype)
-
-
-def scaled(gradient: Tensor, other: Any) -> Tensor:
-    """Gradient * other, in the dtype that product has."""
-    if not isinstance(other, Tensor):
-        return _like(gradient)
-    dtype = promote(gradient.dtype, other.dtype) if other.shape else gradient.dtype
-    return elementwise_output([gradient, other], dtype)
-
-
 def _operand(value: Any, name: str) -> Any:
     if isinstance(value, np.generic):
         return value.item()
@@ -48,81 +37,41 @@ def _operand(value: Any, name: str) -> Any:
     return value
 
 
+def _xlogy(x: Any, y: Any) -> Any:
+    return np.where(x == 0, 0.0, x * np.log(y))
+
+
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """A differentiable operation on two operands: numpy's function, what it saves and its gradients."""
+    """A differentiable operation on two operands: numpy's function, recipes of both gradients, and what they need saved.
+
+    `input_needs` and `other_needs` name the tensors that each gradient reads: a the input, b the other, r the result.
+    """
 
     function: NumpyFunction
-    saves: Callable[[Tensor | None, Tensor | None, Tensor, bool, bool], list[Tensor | None]]
-    gradients: Callable[[Saved, Tensor, Needs, Any, Any], list[Tensor | None]]
+    input: str = ""
+    other: str = ""
+    input_needs: str = ""
+    other_needs: str = ""
     float_result: bool = False
 
-
-def _add_gradients(saved: Saved, grad: Tensor, needs: Needs, a: Any, b: Any) -> list[Tensor | None]:
-    del saved, a, b
-    return [grad if needs[0] else None, grad if needs[1] else None]
-
-
-def _sub_gradients(saved: Saved, grad: Tensor, needs: Needs, a: Any, b: Any) -> list[Tensor | None]:
-    del saved, a, b
-    return [grad if needs[0] else None, _like(grad) if needs[1] else None]
-
-
-def _mul_gradients(saved: Saved, grad: Tensor, needs: Needs, a: Any, b: Any) -> list[Tensor | None]:
-    return [
-        scaled(grad, saved[1] if saved[1] is not None else b) if needs[0] else None,
-        scaled(grad, saved[0] if saved[0] is not None else a) if needs[1] else None,
-    ]
-
-
-def _div_gradients(saved: Saved, grad: Tensor, needs: Needs, a: Any, b: Any) -> list[Tensor | None]:
-    del a, b
-    other = None
-    if needs[1]:
-        other = _like(_like(grad, saved[1]), saved[0]) if saved[0] is not None else _like(grad)
-    return [_like(grad, saved[1]) if needs[0] else None, other]
-
-
-def _pow_gradients(saved: Saved, grad: Tensor, needs: Needs, a: Any, b: Any) -> list[Tensor | None]:
-    del a
-    if not needs[0]:
-        return [None, _like(grad)]
-    if b is not None:
-        power = _like(saved[0]) if saved[0] is not None else _like(grad)
-        factor = _like(power)
-        del power
-        return [_like(grad, factor), None]
-    return [_like(grad, saved[0]), _like(grad) if needs[1] else None]
-
-
-def _both_gradients(saved: Saved, grad: Tensor, needs: Needs, a: Any, b: Any) -> list[Tensor | None]:
-    del saved, a, b
-    return [_like(grad) if needs[0] else None, _like(grad) if needs[1] else None]
-
-
-def _nothing(a: Any, b: Any, out: Tensor, first: bool, second: bool) -> list[Tensor | None]:
-    del a, b, out, first, second
-    return []
-
-
-def _both(a: Any, b: Any, out: Tensor, first: bool, second: bool) -> list[Tensor | None]:
-    del out, first, second
-    return [a, b]
+    def saved(self, tensors: Mapping[str, Tensor | None], wanted: tuple[bool, bool]) -> list[Tensor | None]:
+        """What the tape keeps, in the order input, other, result."""
+        needed = (self.input_needs if wanted[0] else "") + (self.other_needs if wanted[1] else "")
+        return [tensors[name] if name in needed else None for name in "abr"]
 
 
 BINARY: dict[str, Binary] = {
-    "add": Binary(np.add, _nothing, _add_gradients),
-    "sub": Binary(np.subtract, _nothing, _sub_gradients),
-    "mul": Binary(np.multiply, lambda a, b, out, first, second: [a if second else None, b if first else None], _mul_gradients),  # noqa: ARG005
-    "div": Binary(np.true_divide, lambda a, b, out, first, second: [a if second else None, b], _div_gradients, float_result=True),  # noqa: ARG005
-    "pow": Binary(np.power, lambda a, b, out, first, second: [a if first else None, b, out if second else None], _pow_gradients),
-    **{
-        name: Binary(function, _both, _both_gradients)
-        for name, function in {
-            "maximum": np.maximum, "minimum": np.minimum, "fmod": np.fmod, "remainder": np.mod, "atan2": np.arctan2,
-            "fmax": np.fmax, "fmin": np.fmin, "logaddexp": np.logaddexp, "hypot": np.hypot, "xlogy": np.multiply,
-        }.items()
-    },
+    "add": Binary(np.add),
+    "sub": Binary(np.subtract, other="F"),
+    "mul": Binary(np.multiply, "F", "F", "b", "a"),
+    "div": Binary(np.true_divide, "F", "fffF", "b", "ab", float_result=True),
+    "pow": Binary(np.power, "ffffsbF", "bbB ffsfF", "ab", "abr"),
+    "maximum": Binary(np.maximum, "fbFb", "fbFb", "ab", "ab"), "minimum": Binary(np.minimum, "fbFb", "fbFb", "ab", "ab"),
+    "fmod": Binary(np.fmod, "", "ffF", "", "ab"), "remainder": Binary(np.mod, "", "ffF", "", "ab"),
+    "fmax": Binary(np.fmax, "bbF", "bbF", "ab", "ab"), "fmin": Binary(np.fmin, "bbF", "bbF", "ab", "ab"),
+    "logaddexp": Binary(np.logaddexp, "fffF", "fffF", "ab", "ab"), "hypot": Binary(np.hypot, "fF", "fF", "abr", "abr"),
+    "atan2": Binary(np.arctan2, "fffbF fF", "fffbF fF", "ab", "ab"), "xlogy": Binary(_xlogy, "fbbbF", "fF", "ab", "ab"),
 }  # fmt: skip
 _ALIASES = {"div": ("true_divide", "divide"), "mul": ("multiply",), "sub": ("subtract",)}
 
@@ -141,6 +90,8 @@ def _binary(name: str, rule: Binary) -> Callable[..., Tensor]:
     def function(input: Any, other: Any, *, alpha: Any = 1, rounding_mode: str | None = None, out: Any = None) -> Tensor:
         del alpha, out
         a, b = _operand(input, name), _operand(other, name)
+        if name == "div" and not isinstance(a, Tensor) and rounding_mode is None:
+            return OPERATIONS["mul"](OPERATIONS["reciprocal"](b), a)  # type: ignore[no-any-return] # the registry is untyped
         if name == "pow":
             a, b = full_precision(a), full_precision(b)
         dtype = result_type(a, b)
@@ -150,18 +101,33 @@ def _binary(name: str, rule: Binary) -> Callable[..., Tensor]:
         if dtype.kind < 2:
             charge("elementwise", [result], [a, b])
             return result
-        first, second = (x if isinstance(x, Tensor) else None for x in (a, b))
-        wanted = [x is not None and x.requires_grad and current().grad_enabled for x in (first, second)]
-        saved = rule.saves(first, second, result, *wanted) if any(wanted) else []
-        scalars = None if first is not None else a, None if second is not None else b
-        return record(name, result, [first, second], saved, _with(rule.gradients, scalars))  # type: ignore[no-any-return] # record returns its outputs
+        tensors = {"a": a if isinstance(a, Tensor) else None, "b": b if isinstance(b, Tensor) else None, "r": result}
+        wanted = _wanted(tensors["a"]), _wanted(tensors["b"])
+        saved = rule.saved(tensors, wanted) if any(wanted) else []
+        recipes = _power_recipes(rule, a, b) if name == "pow" else (rule.input, rule.other)
+        return record(name, result, [tensors["a"], tensors["b"]], saved, _following(*recipes))  # type: ignore[no-any-return] # record returns its outputs
 
     return function
 
 
-def _with(gradients: Callable[..., list[Tensor | None]], scalars: tuple[Any, Any]) -> Any:
+def _wanted(tensor: Tensor | None) -> bool:
+    return tensor is not None and tensor.requires_grad and current().grad_enabled
+
+
+def _power_recipes(rule: Binary, base: Any, exponent: Any) -> tuple[str, str]:
+    """A number as exponent or base spares pow's gradients their special cases."""
+    if not isinstance(exponent, Tensor):
+        return ("F" if exponent == 0 else "ffF"), ""
+    return rule.input, "fF" if not isinstance(base, Tensor) else rule.other
+
+
+def _following(first: str, second: str) -> Any:
+    """A backward that follows two recipes; torch works out the other operand's gradient first."""
+
     def backward(saved: Saved, grad: Tensor, needs: Needs) -> list[Tensor | None]:
-        return gradients(saved, grad, needs, *scalars)
+        layout = [tensor for tensor in saved if tensor is not None and tensor.shape == grad.shape]
+        other = follow(second, grad, *layout) if needs[1] else None
+        return [follow(first, grad, *layout) if needs[0] else None, other]
 
     return backward
 
@@ -194,11 +160,11 @@ def rsub(input: Any, other: Any, **_: Any) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Unary:
-    """A function of one tensor: numpy's function, whether it keeps its input or output, and temporaries of its backward."""
+    """A function of one tensor: numpy's function, whether it keeps its input or output, and the recipe of its gradient."""
 
     function: NumpyFunction | None
     saves: str = "input"
-    temporaries: int = 1
+    gradient: str = "F"
     fp32: bool = False
     keeps_integers: bool = False
 
@@ -209,34 +175,33 @@ def _sigmoid(x: Any) -> Any:
 
 UNARY: dict[str, Unary] = {
     "neg": Unary(np.negative, "", keeps_integers=True), "negative": Unary(np.negative, "", keeps_integers=True),
-    "positive": Unary(np.positive, "", keeps_integers=True),
-    "abs": Unary(np.abs, "input", 2, keeps_integers=True), "absolute": Unary(np.abs, "input", 2, keeps_integers=True),
-    "cos": Unary(np.cos, "input", 2), "sin": Unary(np.sin, "input", 2), "tan": Unary(np.tan, "output", 2, fp32=True),
-    "acos": Unary(np.arccos, "input", 2, fp32=True), "asin": Unary(np.arcsin, "input", 2, fp32=True), "atan": Unary(np.arctan, "input", 2),
-    "arctan": Unary(np.arctan, "input", 2), "sinh": Unary(np.sinh, "input", 2, fp32=True), "cosh": Unary(np.cosh, "input", 2, fp32=True),
-    "sqrt": Unary(np.sqrt, "output", 2), "rsqrt": Unary(lambda x: 1 / np.sqrt(x), "output", 2, fp32=True),
+    "positive": Unary(np.positive, "", "", keeps_integers=True),
+    "abs": Unary(np.abs, "input", "fF", keeps_integers=True), "absolute": Unary(np.abs, "input", "fF", keeps_integers=True),
+    "cos": Unary(np.cos, "input", "ffF"), "sin": Unary(np.sin, "input", "fF"), "tan": Unary(np.tan, "output", "ffF", fp32=True),
+    "acos": Unary(np.arccos, "input", "fffffF", fp32=True), "asin": Unary(np.arcsin, "input", "ffffF", fp32=True),
+    "atan": Unary(np.arctan, "input", "ffF"), "arctan": Unary(np.arctan, "input", "ffF"),
+    "sinh": Unary(np.sinh, "input", "fF", fp32=True), "cosh": Unary(np.cosh, "input", "fF", fp32=True),
+    "sqrt": Unary(np.sqrt, "output", "fF"), "rsqrt": Unary(lambda x: 1 / np.sqrt(x), "output", "ffF", fp32=True),
     "tanh": Unary(np.tanh, "output"), "sigmoid": Unary(_sigmoid, "output"), "expit": Unary(_sigmoid, "output"),
-    "exp": Unary(np.exp, "output", fp32=True), "exp2": Unary(np.exp2, "output", 2), "expm1": Unary(np.expm1, "output", 2, fp32=True),
-    "log": Unary(np.log, "input", fp32=True), "log2": Unary(np.log2, "input", 2, fp32=True), "log10": Unary(np.log10, "input", 2, fp32=True),
-    "log1p": Unary(np.log1p, "input", 2, fp32=True), "reciprocal": Unary(np.reciprocal, "output", 3, fp32=True),
-    "erf": Unary(None, "input", 4), "erfc": Unary(None, "input", 4), "erfinv": Unary(None, "output", 4, fp32=True),
-    "lgamma": Unary(None, "input", 2), "digamma": Unary(None, "input", 2),
-    "square": Unary(np.square, "input", 2, keeps_integers=True), "floor": Unary(np.floor, "", keeps_integers=True),
-    "ceil": Unary(np.ceil, "", keeps_integers=True), "round": Unary(np.round, "", keeps_integers=True),
-    "trunc": Unary(np.trunc, "", keeps_integers=True), "fix": Unary(np.trunc, "", keeps_integers=True),
-    "frac": Unary(lambda x: x - np.trunc(x), ""), "sign": Unary(np.sign, "", keeps_integers=True), "sgn": Unary(np.sign, "", keeps_integers=True),
-    "nan_to_num": Unary(np.nan_to_num, "input", 2, keeps_integers=True), "deg2rad": Unary(np.deg2rad, ""),
-    "angle": Unary(np.angle, "input", 2),
+    "exp": Unary(np.exp, "output", fp32=True), "exp2": Unary(np.exp2, "output", "fF"), "expm1": Unary(np.expm1, "output", "fF", fp32=True),
+    "log": Unary(np.log, "input", fp32=True), "log2": Unary(np.log2, "input", "fF", fp32=True),
+    "log10": Unary(np.log10, "input", "fF", fp32=True), "log1p": Unary(np.log1p, "input", "fF", fp32=True),
+    "reciprocal": Unary(np.reciprocal, "output", "ffF", fp32=True),
+    "erf": Unary(None, "input", "ffffF"), "erfc": Unary(None, "input", "ffffF"), "erfinv": Unary(None, "input", "ffffF", fp32=True),
+    "lgamma": Unary(None, "input", "fF"), "digamma": Unary(None, "input", "fF"),
+    "floor": Unary(np.floor, "", keeps_integers=True), "ceil": Unary(np.ceil, "", keeps_integers=True),
+    "round": Unary(np.round, "", keeps_integers=True), "trunc": Unary(np.trunc, "", keeps_integers=True),
+    "fix": Unary(np.trunc, "", keeps_integers=True), "frac": Unary(lambda x: x - np.trunc(x), "", ""),
+    "sign": Unary(np.sign, "", keeps_integers=True), "sgn": Unary(np.sign, "", keeps_integers=True),
+    "nan_to_num": Unary(np.nan_to_num, "input", "fbbbF", keeps_integers=True), "deg2rad": Unary(np.deg2rad, ""),
+    "rad2deg": Unary(np.rad2deg, ""), "angle": Unary(np.angle, "input", "fF"),
 }  # fmt: skip
 
 
 def _unary(name: str, rule: Unary) -> Callable[..., Tensor]:
     def backward(saved: Saved, grad: Tensor, needs: Needs) -> list[Tensor | None]:
-        del saved, needs
-        result = None
-        for _ in range(rule.temporaries):
-            result = _like(grad)
-        return [result]
+        del needs
+        return [follow(rule.gradient, grad, *saved)]
 
     def function(input: Tensor, *_: Any, **__: Any) -> Tensor:
         tensor = full_precision(input) if rule.fp32 else input
@@ -257,23 +222,28 @@ for _unary_name, _unary_rule in UNARY.items():
     operation(_unary_name)(_unary(_unary_name, _unary_rule))
 
 
+@operation("square")
+def square(input: Tensor) -> Tensor:
+    """pow(input, 2), which it is in torch, too."""
+    return OPERATIONS["pow"](input, 2)  # type: ignore[no-any-return] # the registry is untyped
+
+
 @operation("clamp", "clip")
 def clamp(input: Tensor, min: Any = None, max: Any = None, **_: Any) -> Tensor:
     """Values held between two bounds, which may be tensors."""
-    bounds = [bound for bound in (min, max) if isinstance(bound, Tensor)]
-    dtype = result_type(input, *[bound for bound in (min, max) if bound is not None])
+    given = [bound for bound in (min, max) if bound is not None]
+    bounds = [bound for bound in given if isinstance(bound, Tensor)]
+    dtype = result_type(input, *given)
     out = elementwise_output([input, *bounds], dtype)
     propagate(out, lambda x, *_: np.clip(x, _number(min), _number(max)), input, *bounds)
     if dtype.kind < 2:
         charge("elementwise", [out], [input, *bounds])
         return out
+    recipe = "sbbF" if len(given) == 2 else "sbF"
 
     def backward(saved: Saved, grad: Tensor, needs: Needs) -> list[Tensor | None]:
         del saved
-        mask = elementwise_output([grad], BOOL)
-        result = _like(grad)
-        del mask
-        return [result, *[_like(grad) if need else None for need in needs[1:]]]
+        return [follow(recipe, grad) if need else None for need in needs]
 
     return record("clamp", out, [input, *bounds], [input, *bounds], backward)  # type: ignore[no-any-return] # record returns its outputs
 
@@ -305,11 +275,31 @@ def _predicate(function: NumpyFunction | None, dtype: DType | None = BOOL) -> Ca
     return test
 
 
-for _predicate_name, _predicate_function in {
-    "logical_not": np.logical_not, "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite, "signbit": np.signbit,
-    "isposinf": np.isposinf, "isneginf": np.isneginf,
+operation("logical_not")(_predicate(np.logical_not))
+
+FINITE = "activations are finite"
+
+
+def _finiteness(function: NumpyFunction, taken: bool) -> Callable[..., Tensor]:
+    """A test for infinities or nans; of values that are not known it is assumed that they are finite."""
+    test = _predicate(function)
+
+    def run(input: Tensor, *_: Any, **__: Any) -> Tensor:
+        out = test(input)
+        if out.value is None:
+            current().assume(FINITE)
+            out.value = np.broadcast_to(np.asarray(taken), out.shape)
+        return out
+
+    return run
+
+
+for _test_name, (_test, _taken) in {
+    "isnan": (np.isnan, False), "isinf": (np.isinf, False), "isfinite": (np.isfinite, True), "isposinf": (np.isposinf, False),
+    "isneginf": (np.isneginf, False),
 }.items():  # fmt: skip
-    operation(_predicate_name)(_predicate(_predicate_function))
+    operation(_test_name)(_finiteness(_test, _taken))
+operation("signbit")(_predicate(np.signbit))
 
 
 @operation("bitwise_not")
@@ -338,11 +328,14 @@ def where(condition: Any, input: Any = None, other: Any = None, *, self: Any = N
 
         return nonzero(condition, as_tuple=True)
     dtype = result_type(input, other)
+    numbers = [Tensor((), dtype) for x in (input, other) if not isinstance(x, Tensor)]
     out = propagate(elementwise_output([condition, input, other], dtype), np.where, condition, input, other)
+    del numbers
 
     def backward(saved: Saved, grad: Tensor, needs: Needs) -> list[Tensor | None]:
         del saved
-        return [_like(grad) if needs[0] else None, _like(grad) if needs[1] else None]
+        second = follow("sF", grad) if needs[1] else None
+        return [follow("sF", grad) if needs[0] else None, second]
 
     if dtype.kind < 2:
         charge("elementwise", [out], [condition, input, other])
@@ -360,7 +353,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
 
     def backward(saved: Saved, grad: Tensor, needs: Needs) -> list[Tensor | None]:
         del saved
-        return [_like(grad) if needs[0] else None]
+        return [follow("F", grad) if needs[0] else None]
 
     if out.dtype.kind < 2:
         charge("elementwise", [out], [input, mask])
@@ -368,40 +361,45 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     return record("masked_fill", out, [input], [mask], backward)  # type: ignore[no-any-return] # record returns its outputs
 
 
-@operation("lerp")
-def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
-    """A linear mixture of two tensors."""
-    out = elementwise_output([input, end, weight], input.dtype)
+def _ternary(name: str, recipes: tuple[str, str, str], order: tuple[int, int, int], needs_of: tuple[str, str, str]) -> Callable[..., Tensor]:
+    """An operation on three operands: recipes of their gradients, the order torch makes them in, and which operands each reads."""
 
     def backward(saved: Saved, grad: Tensor, needs: Needs) -> list[Tensor | None]:
         del saved
-        return [_like(grad) if need else None for need in needs]
+        found: list[Tensor | None] = [None] * 3
+        for place in order:
+            if needs[place]:
+                found[place] = follow(recipes[place], grad)
+        return found
 
-    return record("lerp", out, [input, end], [weight] if isinstance(weight, Tensor) else [], backward)  # type: ignore[no-any-return] # record returns its outputs
+    def function(input: Tensor, first: Tensor, second: Any, **_: Any) -> Tensor:
+        out = elementwise_output([input, first, second], result_type(input, first, second))
+        tensors = [x if isinstance(x, Tensor) else None for x in (input, first, second)]
+        needed = "".join(needs for needs, tensor in zip(needs_of, tensors, strict=True) if _wanted(tensor))
+        saved = [tensor for letter, tensor in zip("012", tensors, strict=True) if letter in needed and tensor is not None]
+        return record(name, out, tensors, saved, backward)  # type: ignore[no-any-return] # record returns its outputs
+
+    return function
 
 
-@operation("addcmul")
-def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
-    """Input + value * tensor1 * tensor2 in one kernel."""
+def _lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
+    recipes = ("fF", "F", "fF") if isinstance(weight, Tensor) else ("F", "F", "")
+    return _ternary("lerp", recipes, (1, 0, 2), ("2", "2", "01"))(input, end, weight)
+
+
+def _addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
     del value
-    return _fused(input, tensor1, tensor2, "addcmul")
+    return _ternary("addcmul", ("", "fF", "fF"), (0, 1, 2), ("", "2", "1"))(input, tensor1, tensor2)
 
 
-@operation("addcdiv")
-def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
-    """Input + value * tensor1 / tensor2 in one kernel."""
+def _addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
     del value
-    return _fused(input, tensor1, tensor2, "addcdiv")
+    return _ternary("addcdiv", ("", "fF", "ffffF"), (0, 1, 2), ("", "2", "12"))(input, tensor1, tensor2)
 
 
-def _fused(input: Tensor, first: Tensor, second: Tensor, name: str) -> Tensor:
-    out = elementwise_output([input, first, second], result_type(input, first, second))
-
-    def backward(saved: Saved, grad: Tensor, needs: Needs) -> list[Tensor | None]:
-        del saved
-        return [grad if needs[0] else None, *[_like(grad) if need else None for need in needs[1:]]]
-
-    return record(name, out, [input, first, second], [first, second], backward)  # type: ignore[no-any-return] # record returns its outputs
+operation("lerp")(_lerp)
+operation("addcmul")(_addcmul)
+operation("addcdiv")(_addcdiv)
 
 
 @operation("complex", where=("torch",))

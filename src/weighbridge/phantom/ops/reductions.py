@@ -12,7 +12,7 @@ from weighbridge.phantom.operations import (
     VALUE_LIMIT,
     charge,
     dimension,
-    elementwise_output,
+    follow,
     full_precision,
     new_or_target,
     operation,
@@ -22,7 +22,7 @@ from weighbridge.phantom.operations import (
 )
 from weighbridge.phantom.ops.views import expand, unsqueeze
 from weighbridge.phantom.session import current
-from weighbridge.phantom.tensor import Shape, Tensor, numel
+from weighbridge.phantom.tensor import Shape, Tensor, dtype_named, numel
 
 Saved = Sequence[Tensor | None]
 Needs = Sequence[bool]
@@ -61,22 +61,30 @@ def reduced_shape(shape: Shape, dims: Sequence[int], keepdim: bool) -> Shape:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """numpy's function, what is saved (`input`, `both` or nothing), autocast's fp32 list, a fixed result type."""
+    """numpy's function, what is saved (`input`, `both` or nothing), autocast's rule, a fixed result type, the gradient's recipe.
+
+    `autocast` is `dtype` where the kernel sums into float32, `cast` where the input is cast. The recipe is one as `follow` has
+    it, with f and b of the input's shape, and r, m and n of the result's, in the gradient's dtype, as a mask and as integers.
+    """
 
     function: Callable[..., Any] | None
     saves: str = ""
-    fp32: bool = False
+    autocast: str = ""
     dtype: DType | None = None
     keeps_integers: bool = False
+    gradient: str = "F"
 
 
 REDUCTIONS: dict[str, Reduction] = {
-    "sum": Reduction(np.sum, fp32=True), "mean": Reduction(np.mean), "prod": Reduction(np.prod, "both", fp32=True),
-    "nansum": Reduction(np.nansum), "nanmean": Reduction(np.nanmean), "logsumexp": Reduction(None, "both"),
-    "amax": Reduction(np.amax, "both", keeps_integers=True), "amin": Reduction(np.amin, "both", keeps_integers=True),
+    "sum": Reduction(np.sum, autocast="dtype", gradient=""), "mean": Reduction(np.mean),
+    "prod": Reduction(np.prod, "both", "dtype", gradient="fffffF"),
+    "nansum": Reduction(np.nansum, "input", gradient="bbF"), "nanmean": Reduction(np.nanmean, "input", gradient="bbF"),
+    "logsumexp": Reduction(None, "both", "cast", gradient="ffF"),
+    "amax": Reduction(np.amax, "both", keeps_integers=True, gradient="bnrF"),
+    "amin": Reduction(np.amin, "both", keeps_integers=True, gradient="bnrF"),
     "all": Reduction(np.all, dtype=BOOL), "any": Reduction(np.any, dtype=BOOL),
-    "var": Reduction(None, "input"), "std": Reduction(None, "both"), "count_nonzero": Reduction(np.count_nonzero, dtype=INT64),
-    "median": Reduction(None, "input", keeps_integers=True), "quantile": Reduction(None, "input"),
+    "var": Reduction(None, "input", gradient="rfrF"), "std": Reduction(None, "both", gradient="rRm rfrF"),
+    "count_nonzero": Reduction(np.count_nonzero, dtype=INT64), "quantile": Reduction(None, "input"),
 }  # fmt: skip
 _SUMS = frozenset({"sum", "prod", "nansum"})
 
@@ -108,8 +116,8 @@ def _reduction(name: str, rule: Reduction) -> Callable[..., Any]:
         if isinstance(dim, bool):
             dim = None
         dims = reduced_dimensions(input, axis if dim is None else dim)
-        tensor = input
-        if rule.fp32 and dtype is None and current().autocast is not None and input.dtype in {BFLOAT16, FLOAT16}:
+        tensor = full_precision(input) if rule.autocast == "cast" else input
+        if rule.autocast == "dtype" and dtype is None and current().autocast is not None and input.dtype in {BFLOAT16, FLOAT16}:
             dtype = FLOAT32
         out = Tensor(reduced_shape(tensor.shape, dims, keepdim), _result_dtype(name, rule, tensor, dtype))
         _known(rule, tensor, dims, keepdim, out)
@@ -117,14 +125,15 @@ def _reduction(name: str, rule: Reduction) -> Callable[..., Any]:
             charge("reduction", [out], [tensor], numel(tensor.shape))
             return out
         saved = {"input": [tensor], "both": [tensor, out]}.get(rule.saves, [])
-        backward = _spread(tensor.shape, dims, keepdim) if name == "sum" else _filled(tensor.shape)
+        backward = _spread(tensor, dims, keepdim) if name == "sum" else _gradient(tensor, rule.gradient)
         return record(name, out, [tensor], saved, backward, flops=numel(tensor.shape), kind="reduction")
 
     return reduce
 
 
-def _spread(shape: Shape, dims: list[int], keepdim: bool) -> Any:
+def _spread(tensor: Tensor, dims: list[int], keepdim: bool) -> Any:
     """The gradient of a sum: the sum's gradient seen at every element, without a copy."""
+    shape, source = tensor.shape, tensor.dtype
 
     def backward(saved: Saved, grad: Tensor, needs: Needs) -> list[Tensor | None]:
         del saved, needs
@@ -132,9 +141,30 @@ def _spread(shape: Shape, dims: list[int], keepdim: bool) -> Any:
         if not keepdim:
             for index in dims:
                 result = unsqueeze(result, index)
-        return [expand(result, *shape)]
+        result = expand(result, *shape)
+        return [result if result.dtype is source else to_dtype(result, source)]
 
     return backward
+
+
+def _gradient(tensor: Tensor, recipe: str) -> Any:
+    """A gradient of the input's shape, made as a recipe says."""
+    shape = tensor.shape
+
+    def backward(saved: Saved, grad: Tensor, needs: Needs) -> list[Tensor | None]:
+        del saved, needs
+        results = []
+        for statement in recipe.split():
+            made = [_made(letter, shape, grad) for letter in statement]
+            results += [tensor for letter, tensor in zip(statement, made, strict=True) if letter.isupper()]
+        return [results[-1]]
+
+    return backward
+
+
+def _made(letter: str, shape: Shape, grad: Tensor) -> Tensor:
+    dtype = {"b": BOOL, "m": BOOL, "n": INT64}.get(letter, grad.dtype)
+    return Tensor(grad.shape if letter in "rRmn" else shape, dtype)
 
 
 def _filled(shape: Shape) -> Any:
@@ -151,16 +181,30 @@ for _name, _rule in REDUCTIONS.items():
     operation(_name)(_reduction(_name, _rule))
 
 
-@operation("norm", "vector_norm", "linalg_norm", "linalg_vector_norm")
+@operation("norm")
 def norm(input: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: DType | None = None, **options: Any) -> Tensor:
-    """A vector norm, in float32 under autocast."""
+    """A vector norm, which autocast sums up in float32."""
     del p
-    tensor = full_precision(input)
-    if dtype is not None:
-        tensor = to_dtype(tensor, dtype)
-    dims = reduced_dimensions(tensor, options.get("axis", dim))
-    out = Tensor(reduced_shape(tensor.shape, dims, keepdim), tensor.dtype)
-    return record("norm", out, [tensor], [tensor, out], _filled(tensor.shape), flops=2 * numel(tensor.shape), kind="reduction")  # type: ignore[no-any-return] # record returns its outputs
+    wanted = dtype
+    if wanted is None and current().autocast is not None and input.dtype in {BFLOAT16, FLOAT16}:
+        wanted = FLOAT32
+    return _norm(input, options.get("axis", dim), keepdim, wanted)
+
+
+@operation("vector_norm", "linalg_norm", "linalg_vector_norm", "linalg_matrix_norm", "matrix_norm")
+def vector_norm(
+    x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None, **options: Any
+) -> Tensor:
+    """A vector norm, whose input autocast casts to float32."""
+    del ord
+    return _norm(full_precision(x), options.get("axis", dim), keepdim, dtype)
+
+
+def _norm(tensor: Tensor, dim: Any, keepdim: bool, dtype: DType | None) -> Tensor:
+    dims = reduced_dimensions(tensor, dim)
+    out = Tensor(reduced_shape(tensor.shape, dims, keepdim), dtype or tensor.dtype)
+    flops = 2 * numel(tensor.shape)
+    return record("norm", out, [tensor], [tensor, out], _gradient(tensor, "fmF"), flops=flops, kind="reduction")  # type: ignore[no-any-return] # record returns its outputs
 
 
 @operation("dist")
@@ -171,7 +215,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
 
 @operation("var_mean", where=("torch",))
 def var_mean(input: Tensor, dim: Any = None, keepdim: bool = False, **_: Any) -> tuple[Tensor, Tensor]:
-    """Variance and mean."""
+    """Variance and mean, charged as two reductions."""
     return OPERATIONS["var"](input, dim, keepdim), OPERATIONS["mean"](input, dim, keepdim)
 
 
@@ -207,7 +251,7 @@ def _extreme(name: str, function: Callable[..., Any], elementwise: str) -> None:
             if out.dtype.kind < 2:
                 charge("reduction", [out], [input])
                 return out
-            return record(name, out, [input], [input, out], _filled(input.shape), kind="reduction")
+            return record(name, out, [input], [input, out], _gradient(input, "bmbbnrF"), kind="reduction")
         dims = reduced_dimensions(input, dim)
         shape = reduced_shape(input.shape, dims, keepdim)
         values, indices = Tensor(shape, input.dtype), Tensor(shape, INT64)
@@ -224,6 +268,8 @@ def _extreme(name: str, function: Callable[..., Any], elementwise: str) -> None:
 
 _extreme("max", np.max, "maximum")
 _extreme("min", np.min, "minimum")
+_extreme("median", np.median, "")
+_extreme("nanmedian", np.nanmedian, "")
 
 
 @operation("aminmax", where=("torch", "method"))
@@ -234,46 +280,49 @@ def aminmax(input: Tensor, *, dim: Any = None, keepdim: bool = False) -> tuple[T
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A cumulative operation: numpy's function, what it saves, and whether autocast runs it in float32."""
+    """A cumulative operation: numpy's function, what it saves, and the recipe of its gradient."""
 
     function: Callable[..., Any] | None
-    saves: str = ""
-    fp32: bool = True
+    saves: bool = False
+    gradient: str = "ffF"
 
 
 SCANS: dict[str, Scan] = {
-    "cumsum": Scan(np.cumsum), "cumprod": Scan(np.cumprod, "both"), "logcumsumexp": Scan(None, "both", fp32=False),
+    "cumsum": Scan(np.cumsum), "cumprod": Scan(np.cumprod, saves=True, gradient="fffffffF"),
+    "logcumsumexp": Scan(None, saves=True, gradient="ffffffF"),
 }  # fmt: skip
 
 
 def _scan(name: str, rule: Scan) -> Callable[..., Tensor]:
-    def backward(saved: Saved, grad: Tensor, needs: Needs) -> list[Tensor | None]:
-        del saved, needs
-        flipped = elementwise_output([grad], grad.dtype)
-        result = elementwise_output([flipped], grad.dtype)
-        del flipped
-        return [elementwise_output([result], grad.dtype)]
-
-    def scan(input: Tensor, dim: Any = None, *, dtype: DType | None = None, axis: Any = None, **_: Any) -> Tensor:
-        tensor = full_precision(input) if rule.fp32 else input
-        wanted = dtype or (INT64 if tensor.dtype.kind < 2 else tensor.dtype)
-        if wanted.kind == 2 and tensor.dtype is not wanted:
-            tensor = to_dtype(tensor, wanted)
-        out = new_or_target(tensor.shape, wanted)
-        place = dimension(tensor, axis if dim is None else dim)
-        if rule.function is not None and tensor.shape:
-            numpy_scan = rule.function
-            if numel(tensor.shape) <= VALUE_LIMIT:
-                propagate(out, lambda value: numpy_scan(value, axis=place), tensor)
-            elif tensor.value is not None and name == "cumsum":
-                out.value = _ramp(tensor, place)
+    def scan(input: Tensor, dim: Any = None, *, dtype: Any = None, axis: Any = None, **_: Any) -> Tensor:
+        low = current().autocast is not None and input.dtype in {BFLOAT16, FLOAT16}
+        asked = dtype_named(dtype) if dtype is not None else FLOAT32 if low and name != "logcumsumexp" else None
+        wanted = asked or (INT64 if input.dtype.kind < 2 else input.dtype)
+        out = new_or_target(input.shape, wanted)
+        place = dimension(input, axis if dim is None else dim)
+        if rule.function is not None and input.shape:
+            _accumulate(name, rule.function, out, input, place)
         if wanted.kind < 2:
-            charge("scan", [out], [tensor])
+            charge("scan", [out], [input])
             return out
-        saved = [tensor, out] if rule.saves else []
-        return record(name, out, [tensor], saved, backward, kind="scan")  # type: ignore[no-any-return] # record returns its outputs
+        return record(name, out, [input], [input, out] if rule.saves else [], _scanned_back(rule, input.dtype), kind="scan")  # type: ignore[no-any-return] # record returns its outputs
 
     return scan
+
+
+def _scanned_back(rule: Scan, source: DType) -> Any:
+    def backward(saved: Saved, grad: Tensor, needs: Needs) -> list[Tensor | None]:
+        del saved, needs
+        return [follow(rule.gradient, grad if grad.dtype is source else to_dtype(grad, source))]
+
+    return backward
+
+
+def _accumulate(name: str, function: Callable[..., Any], out: Tensor, tensor: Tensor, place: int) -> None:
+    if numel(tensor.shape) <= VALUE_LIMIT:
+        propagate(out, lambda value: function(value, axis=place), tensor)
+    elif tensor.value is not None and name == "cumsum":
+        out.value = _ramp(tensor, place)
 
 
 def _ramp(tensor: Tensor, place: int) -> Any:

@@ -365,12 +365,18 @@ def _parted(input: Tensor, place: int, lengths: Sequence[int], name: str) -> tup
 
 def _record_parts(name: str, input: Tensor, outputs: list[Tensor]) -> tuple[Tensor, ...]:
     """Several views of one tensor: their gradients are gathered into one new tensor."""
-    source = input.shape
+    source, shapes = input.shape, [output.shape for output in outputs]
+    stacked = name == "unbind"
 
     def backward(saved: Saved, grads: Any, needs: Sequence[bool]) -> list[Tensor | None]:
+        """Parts without a gradient count as zeros, which torch makes before it joins them."""
         del saved, needs
-        first = grads if isinstance(grads, Tensor) else next(grad for grad in grads if grad is not None)
-        return [Tensor(source, first.dtype)]
+        parts = [grads] if isinstance(grads, Tensor) else grads
+        dtype = next(grad.dtype for grad in parts if grad is not None)
+        zeros = [Tensor(() if stacked else shape, dtype) for shape, grad in zip(shapes, parts, strict=True) if grad is None]
+        joined = Tensor(source, dtype)
+        del zeros
+        return [joined]
 
     if input.requires_grad and current().grad_enabled:
         from weighbridge.phantom.autograd import attach  # noqa: PLC0415 - the tape stands above the operations
