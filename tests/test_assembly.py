@@ -133,8 +133,15 @@ def test_a_method_that_cannot_be_told_does_not_take_the_page_with_it():
     assert [job.method for job in report.jobs] == ["full"]
     assert report.runs is True
     assert [(each.what, each.where, each.why) for each in report.cannot_tell] == [
-        ("lora: memory", "modeling_x.py:7", "a branch: its value is unknown"),
+        ("memory of lora", "modeling_x.py:7", "a branch: its value is unknown"),
     ]
+
+
+def test_methods_without_an_answer_for_one_reason_share_a_line():
+    page = draft()
+    for method in ("full", "lora"):
+        page.cannot(Job(method=method), CannotTell("an operation", "nobody wrote it"))
+    assert [each.what for each in page.finish().cannot_tell] == ["memory of full, lora"]
 
 
 def test_a_model_whose_own_code_refuses_does_not_run():

@@ -81,7 +81,8 @@ class Draft:
     model: Model
     compared: CheckpointComparison | None
     outcomes: list[Outcome] = field(default_factory=list)
-    untold: list[report.Untold] = field(default_factory=list)
+    untold: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    """(where, why) -> the methods without an answer for that reason."""
     refused: str | None = None
 
     def attempt(self, job: Job, weigh: Callable[[], Outcome]) -> None:
@@ -99,7 +100,7 @@ class Draft:
         """A job that has no answer, and why; a model whose own code refuses is one that does not run."""
         where = error.where if isinstance(error, CannotTell) else ""
         why = ": ".join(part for part in (error.what, error.why) if part) if isinstance(error, CannotTell) else str(error)
-        self.untold.append(report.Untold(what=f"{job.method}: memory", where=where, why=why))
+        self.untold.setdefault((where, why), []).append(job.method)
         if isinstance(error, BadInput):
             self.refused = self.refused or str(error)
 
@@ -107,6 +108,9 @@ class Draft:
         """The finished page."""
         first = self.outcomes[0].estimate if self.outcomes else None
         holes = [report.Untold(what=hole.what, where=f"{hole.file}:{hole.line}", why=hole.why) for hole in self.model.holes]
+        jobless = [
+            report.Untold(what=f"memory of {', '.join(methods)}", where=where, why=why) for (where, why), methods in self.untold.items()
+        ]
         assumed = [text for outcome in self.outcomes for text in outcome.estimate.assumptions]
         return report.Report(
             model=_model(self.evidence, self.model, first),
@@ -119,7 +123,7 @@ class Draft:
             assumptions=tuple(dict.fromkeys([*assumed, *self.model.notes])),
             defaulted=self.model.defaulted,
             unread=self.model.unread,
-            cannot_tell=tuple(holes + self.untold),
+            cannot_tell=tuple(holes + jobless),
             derivations=_derivations(self.outcomes),
             warnings=tuple(self.evidence.warnings),
             weighbridge=__version__,

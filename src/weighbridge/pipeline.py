@@ -1,10 +1,12 @@
 """The whole program on one screen: request -> evidence -> model -> jobs -> cards -> prices -> report. No step changes an earlier one."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Unpack
 
 from weighbridge import assembly, checkpoint, fit, jobs, price, reading, sources, speed
+from weighbridge.base.errors import CannotTell
 from weighbridge.cards import Card, custom_card, find_card, load_cards
 from weighbridge.jobs.job import Job
 from weighbridge.model import Model
@@ -25,10 +27,11 @@ def plan(reference: str, **options: Unpack[Options]) -> Report:
 
 def plan_of(request: Request, *, progress: Progress = lambda _text: None) -> Report:
     """The report of a checked request."""
+    cards = chosen_cards(request)
     draft = begin(request, progress)
     for job in request.jobs():
         progress(f"weighing {draft.evidence.title}: {job.method}")
-        draft.attempt(job, partial(weigh, draft.model, job, request))
+        draft.attempt(job, partial(weigh, draft.model, job, cards, request))
     return draft.finish()
 
 
@@ -36,7 +39,7 @@ def structure_of(request: Request, *, progress: Progress = lambda _text: None) -
     """The report of a model's layers, with shapes and FLOPs where a forward pass could be played."""
     draft = begin(request, progress)
     job = next(iter(request.jobs()))
-    draft.attempt(job, lambda: assembly.Outcome(job, jobs.estimate(draft.model, job), (), (), 0))
+    draft.attempt(job, lambda: assembly.Outcome(job, estimate_of(draft.model, job), (), (), 0))
     return draft.finish()
 
 
@@ -49,15 +52,23 @@ def begin(request: Request, progress: Progress) -> assembly.Draft:
 
 
 def read_model(evidence: sources.Evidence, request: Request) -> Model:
-    """The model that the evidence describes."""
+    """The model that the evidence describes: from its source, or from a graph that was read before."""
+    if evidence.graph is not None:
+        return replace(reading.model_from_graph(evidence.graph), title=evidence.title)
     path = str(request.transformers) if request.transformers else None
     return reading.read(evidence, transformers_path=path)
 
 
-def weigh(model: Model, job: Job, request: Request) -> assembly.Outcome:
+def estimate_of(model: Model, job: Job) -> assembly.Estimate:
+    """The job played on phantoms; CannotTell for a model that came without its code."""
+    if model.root is None:
+        raise CannotTell("only the read model is at hand, not its code", hint="give the repository's folder")
+    return jobs.estimate(model, job)
+
+
+def weigh(model: Model, job: Job, cards: tuple[Card, ...], request: Request) -> assembly.Outcome:
     """One job: its memory, every card that was asked for, and what the run costs on those that fit."""
-    estimate = jobs.estimate(model, job)
-    cards = chosen_cards(request)
+    estimate = estimate_of(model, job)
     fits = fit.fit_cards(estimate.footprint, cards, context_tokens=estimate.context_tokens, alternatives=estimate.alternatives)
     roomy = [each.card for each in fits if each.verdict == "fits"]
     quotes = quotes_of(estimate, roomy, request) if job.trains else ()

@@ -55,7 +55,8 @@ def _title(report: Report, _view: View) -> Iterator[str]:
 
 
 def _parameters(report: Report, _view: View) -> Iterator[str]:
-    yield f"**{report.parameters.total:,} parameters**, {escape(words.against_checkpoint(report))}, {escape(words.delta(report))}"
+    held = ", ".join(filter(None, (words.against_checkpoint(report), words.delta(report))))
+    yield f"**{report.parameters.total:,} parameters**, {escape(held)}"
     facts = [*words.explained(report), *words.parameter_facts(report)]
     refused = words.runs(report)
     if facts or refused:

@@ -63,8 +63,9 @@ def _title(report: Report, _view: View) -> Iterator[RenderableType]:
 def _parameters(report: Report, _view: View) -> Iterator[RenderableType]:
     exact = report.parameters.checkpoint is not None and report.parameters.total == report.parameters.checkpoint.total
     line = Text(f"{report.parameters.total:,} parameters", style="bold")
-    line.append(f"  {words.against_checkpoint(report)}, ", style="not bold")
-    line.append(words.delta(report), style="green" if exact else "yellow")
+    line.append(f"  {words.against_checkpoint(report)}", style="not bold")
+    if words.delta(report):
+        line.append(", ", style="not bold").append(words.delta(report), style="green" if exact else "yellow")
     yield line
     for text in words.explained(report):
         yield _note(text)

@@ -67,7 +67,7 @@ def delta(report: Report) -> str:
     """The difference to the checkpoint: `delta 0`, or a signed count and share."""
     parameters = report.parameters
     if parameters.checkpoint is None:
-        return "no delta"
+        return ""
     difference = parameters.total - parameters.checkpoint.total
     return "delta 0" if difference == 0 else f"delta {difference:+,} ({100 * (parameters.delta or 0.0):+.3g} %)"
 

@@ -6,11 +6,13 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from weighbridge.base.dtypes import BY_NAME
+from weighbridge.base.errors import BadInput
 from weighbridge.model import Buffer, Hole, Model, Module, Parameter
 
 if TYPE_CHECKING:
     from weighbridge.reading.reader import Request
 
+GRAPH_SCHEMA = "weighbridge.graph/1"
 FACTS = ("title", "model_type", "architecture", "custom_code", "transformers_version")
 TEXTS = ("files_read", "defaulted", "unread", "notes")
 
@@ -60,3 +62,18 @@ def model_from_plain(values: Mapping[str, Any]) -> Model:
         config_values=values["config_values"],
         config_dtype=BY_NAME[values["config_dtype"]] if values["config_dtype"] else None,
     )
+
+
+def model_to_graph(model: Model) -> dict[str, Any]:
+    """The document of a graph file: the read model, complete enough to count from again without its source."""
+    return {"schema": GRAPH_SCHEMA, "model": {"id": model.title}, "read": model_to_plain(model)}
+
+
+def model_from_graph(document: Mapping[str, Any]) -> Model:
+    """The model of a graph file; BadInput where it holds none."""
+    try:
+        return model_from_plain(document["read"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise BadInput(
+            f"the graph file holds no read model: {type(error).__name__} {error}", "write one with scripts/write_graph"
+        ) from error
