@@ -15,6 +15,9 @@ REPLACED_METHODS: Final = ("__getattribute__", "__setattr__", "__init_subclass__
 VALIDATORS: Final = ("validate_architecture", "validate_layer_type")
 CONFIG_CLASS: Final = "?config_class"
 """The attribute of a made __init__ that holds its class, for inspect.signature()."""
+HETEROGENEOUS: Final = "_heterogeneity_spec"
+GUARD: Final = "?guard"
+"""The class attribute that keeps the __getattribute__ which only heterogeneous configurations need."""
 SUB_CONFIGS: Final = "sub_configs_defaults"
 VERSION_4_DEFAULTS: Final[dict[str, Any]] = {
     "pad_token_id": None, "bos_token_id": None, "eos_token_id": None, "tie_encoder_decoder": False, "tie_word_embeddings": True,
@@ -43,6 +46,13 @@ class ConfigInstance(Instance):
         """The attribute that attribute_map names for `name`."""
         aliases = self.cls.find("attribute_map")
         return aliases.get(name, name) if type(aliases) is dict else name
+
+    def assign(self, machine: Machine, name: str, value: Any) -> None:
+        """Store; a configuration that differs by layer gets the guard on its attributes that transformers puts on all of them."""
+        guard = self.cls.find(GUARD) if name == HETEROGENEOUS else MISSING
+        if guard is not MISSING and self.cls.find("__getattribute__") is MISSING:
+            self.cls = Class(self.cls.name, [self.cls], {"__getattribute__": guard}, self.cls.module)
+        super().assign(machine, name, value)
 
     def lookup(self, name: str) -> Any:
         """The value, noted as read; for custom code also what only version 4 had."""
@@ -117,6 +127,11 @@ class ConfigHooks:
         if cls.name in BASE_NAMES and not self.is_dataclass(cls):
             for name in REPLACED_METHODS:
                 cls.namespace.pop(name, None)
+            for owner in cls.mro:
+                if "__getattribute__" in owner.namespace:
+                    cls.namespace[GUARD] = owner.namespace.pop("__getattribute__")
+                    owner.cache.clear()
+            cls.cache.clear()
             if "__init__" not in cls.namespace:
                 self.dataclass_bases.append(cls)
         if not self.is_dataclass(cls):
