@@ -53,6 +53,7 @@ class Session:
         self.sequence = 0
         self.regions: list[Region | None] = []
         self.costs: dict[tuple[str, str, int, int], int] = {}
+        self.flops = 0
         self.assumptions: list[str] = []
         self.target: Tensor | None = None
         self.original: Tensor | None = None
@@ -92,6 +93,7 @@ class Session:
 
     def spend(self, kind: str, dtype: str, flops: int, bytes_moved: int) -> None:
         """Add the cost of one operation."""
+        self.flops += flops
         key = (kind, dtype, flops, bytes_moved)
         self.costs[key] = self.costs.get(key, 0) + 1
 
