@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from weighbridge.base.dtypes import DType
-from weighbridge.phantom.checkpoint import Handle, unpack
-from weighbridge.phantom.session import Where, current
+from weighbridge.phantom.checkpoint import Handle, StopRecomputation, unpack
+from weighbridge.phantom.session import Recorder, Where, current
 from weighbridge.phantom.tensor import Shape, Tensor, is_contiguous, is_dense, numel
 
 _LEAF_SEQUENCE = 1 << 60
@@ -86,10 +86,26 @@ def attach(name: str, outputs: Sequence[Tensor | None], inputs: Sequence[Any], s
     node.where = session.recorder.where
     kept: list[Any] = [_kept(tensor) for tensor in saved]
     region = session.regions[-1] if session.regions else None
-    node.saved = kept if region is None else region.pack(kept)
+    try:
+        node.saved = kept if region is None else region.pack(kept)
+    except StopRecomputation:
+        _unmake(outputs, saved)
+        raise
     for index, output in enumerate(outputs):
         if output is not None and output.dtype.kind >= 2:
             output.requires_grad, output.node, output.output_index, output.is_leaf = True, node, index, False
+
+
+def _unmake(outputs: Sequence[Tensor | None], saved: Sequence[Tensor | None]) -> None:
+    """A recomputation stops when the last input is saved, which is before the kernel allocates its output: take that back."""
+    recorder = current().recorder
+    made = {output.storage.id: output.storage for output in outputs if output is not None}
+    if any(tensor is not None and tensor.storage.id in made for tensor in saved):
+        return
+    while recorder.events and recorder.events[-1][1] > 0 and recorder.events[-1][0] in made:
+        storage = made[recorder.events.pop()[0]]
+        storage.recorder = Recorder()
+        storage.recorder.open = False
 
 
 def run_backward(loss: Tensor | Sequence[Tensor], gradient: Tensor | Sequence[Tensor | None] | None = None) -> None:

@@ -88,6 +88,7 @@ def charge(kind: str, outputs: Sequence[Any], inputs: Sequence[Any], flops: int 
 def record_view(name: str, tensor: Tensor, view: Tensor, backward: Any) -> Tensor:
     """Put a view on the tape; a view costs nothing."""
     view.default_dtype, view.density = tensor.default_dtype, tensor.density
+    view.base = tensor if tensor.base is None else tensor.base
     if tensor.requires_grad and current().grad_enabled:
         autograd.attach(name, [view], [tensor], [], backward)
     return view

@@ -55,11 +55,12 @@ class Tensor:
 
     `node` and `output_index` name the operation that made it; a leaf has none. `default_dtype` says that its dtype was the
     session's default when it was made and not asked for, so a model can be rebuilt in another precision. `density` is the share
-    of elements that are not zero, where that is all that is known of the contents: a one_hot's.
+    of elements that are not zero, where that is all that is known of the contents: a one_hot's. A view holds on to its `base`,
+    as torch's do, which is why autograd does not add into a gradient that is a view.
     """
 
     __slots__ = (
-        "__weakref__", "accumulator", "default_dtype", "density", "dtype", "grad", "is_buffer", "is_leaf", "is_parameter", "node",
+        "__weakref__", "accumulator", "base", "default_dtype", "density", "dtype", "grad", "is_buffer", "is_leaf", "is_parameter", "node",
         "output_index", "persistent", "requires_grad", "shape", "storage", "stride", "value",
     )  # fmt: skip
 
@@ -87,6 +88,7 @@ class Tensor:
         self.density: float | None = None
         self.grad: Tensor | None = None
         self.accumulator: Any = None
+        self.base: Tensor | None = None
 
     def __repr__(self) -> str:
         return f"Tensor(shape={self.shape}, dtype={self.dtype.name})"

@@ -8,7 +8,20 @@ import math
 
 from weighbridge.base.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, INT64
 from weighbridge.phantom.operations import operation
-from weighbridge.phantom.ops.kernels import Gradients, Needs, Saved, add_in_place, apply, like, low, new, ordered, record, scratch, spend
+from weighbridge.phantom.ops.kernels import (
+    Gradients,
+    Needs,
+    Saved,
+    add_in_place,
+    apply,
+    like,
+    lowered,
+    new,
+    ordered,
+    record,
+    scratch,
+    spend,
+)
 from weighbridge.phantom.session import current
 from weighbridge.phantom.tensor import Tensor
 
@@ -216,8 +229,7 @@ def scaled_dot_product_attention(
     enable_gqa: bool = False,
 ) -> Tensor:
     """softmax(q k') v by the kernel that torch would choose for this card, these types and this mask."""
-    q, k, v = low(query), low(key), low(value)
-    mask = attn_mask if attn_mask is None or attn_mask.dtype is BOOL else low(attn_mask)
+    q, k, v, mask = lowered(query, key, value, attn_mask)
     if attn_mask is not None and is_causal:
         raise RuntimeError("scaled_dot_product_attention: attn_mask should not be set when is_causal=True")
     if q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:

@@ -12,7 +12,7 @@ from weighbridge.phantom.ops.kernels import (
     Saved,
     apply,
     channels_last,
-    low,
+    lowered,
     new,
     ordered,
     record,
@@ -92,7 +92,7 @@ def _convolution(spatial: int) -> Callable[..., Tensor]:
         dilation: Any = 1,
         groups: int = 1,
     ) -> Tensor:
-        x, kernel, shift = low(input), low(weight), low(bias)
+        x, kernel, shift = lowered(input, weight, bias)
         _checked(x, kernel, groups, transposed=False)
         alone = len(x.shape) == spatial + 1
         if alone:
@@ -120,7 +120,7 @@ def _transposed(spatial: int) -> Callable[..., Tensor]:
         groups: int = 1,
         dilation: Any = 1,
     ) -> Tensor:
-        x, kernel, shift = low(input), low(weight), low(bias)
+        x, kernel, shift = lowered(input, weight, bias)
         _checked(x, kernel, groups, transposed=True)
         alone = len(x.shape) == spatial + 1
         if alone:

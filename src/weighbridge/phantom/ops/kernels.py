@@ -64,6 +64,11 @@ def low(tensor: Any) -> Any:
     return cast_low(tensor)
 
 
+def lowered(*tensors: Any) -> list[Any]:
+    """Autocast's casts of one operation's arguments: the last one first, as GCC evaluates arguments."""
+    return [low(tensor) for tensor in reversed(tensors)][::-1]
+
+
 def single(tensor: Any) -> Any:
     """Autocast's float32 cast, None left as it is."""
     return full_precision(tensor)

@@ -9,7 +9,7 @@ from typing import Any
 
 from weighbridge.base.dtypes import promote
 from weighbridge.phantom.operations import broadcast_shapes, operation
-from weighbridge.phantom.ops.kernels import Gradients, Needs, Saved, add_in_place, apply, low, new, record, scratch, spend
+from weighbridge.phantom.ops.kernels import Gradients, Needs, Saved, add_in_place, apply, lowered, new, record, scratch, spend
 from weighbridge.phantom.tensor import Storage, Tensor, is_contiguous, numel
 
 
@@ -51,16 +51,15 @@ def matrix_product(left: Tensor, right: Tensor, bias: Tensor | None = None, *, b
 
     def backward(saved: Saved, grad: Tensor, needs: Needs) -> Gradients:
         del saved
-        grad_left = grad_right = grad_bias = None
-        if needs[first + 1]:
-            spend("matmul", grad, flops)
-            grad_right = new(shapes[1], grad.dtype, strides[1])
-        if needs[first]:
-            spend("matmul", grad, flops)
-            grad_left = new(shapes[0], grad.dtype, strides[0])
-        if first and needs[0]:
-            grad_bias = apply("mul", grad, 1.0) if bias_scaled else grad
-        return [grad_bias, grad_left, grad_right] if first else [grad_left, grad_right]
+        sides: Gradients = [None, None]
+        for side in (0, 1) if first else (1, 0):  # in the order of the formulas' names: mat1, mat2; mat2, self
+            if needs[first + side]:
+                spend("matmul", grad, flops)
+                sides[side] = new(shapes[side], grad.dtype, strides[side])
+        if not first:
+            return sides
+        scaled = bias_scaled and needs[0]
+        return [apply("mul", grad, 1.0) if scaled else grad if needs[0] else None, *sides]
 
     kept = [left if right.requires_grad else None, right if left.requires_grad else None]
     inputs = [left, right] if bias is None else [bias, left, right]
@@ -81,12 +80,12 @@ def batched_product(left: Tensor, right: Tensor, added: Tensor | None = None) ->
 
     def backward(saved: Saved, grad: Tensor, needs: Needs) -> Gradients:
         del saved
-        found: Gradients = [grad if needs[0] else None] if first else []
-        for index in (0, 1):
-            if needs[first + index]:
+        sides: Gradients = [None, None]
+        for side in (0, 1) if first else (1, 0):  # batch1, batch2; mat2, self
+            if needs[first + side]:
                 spend("matmul", grad, flops)
-            found.append(new(shapes[index], grad.dtype) if needs[first + index] else None)
-        return found
+                sides[side] = new(shapes[side], grad.dtype)
+        return [grad if needs[0] else None, *sides] if first else sides
 
     kept = [left if right.requires_grad else None, right if left.requires_grad else None]
     inputs = [left, right] if added is None else [added, left, right]
@@ -96,7 +95,7 @@ def batched_product(left: Tensor, right: Tensor, added: Tensor | None = None) ->
 @operation("linear")
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Input @ weight.T + bias: addmm when the input can be flattened in place, else a product and an addition in place."""
-    x, weight, bias = low(input), low(weight), low(bias)
+    x, weight, bias = lowered(input, weight, bias)
     if x.shape[-1] != weight.shape[-1]:
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({x.shape} and {weight.shape} transposed)")
     if bias is not None and len(weight.shape) == 2 and len(x.shape) >= 2 and (len(x.shape) == 2 or is_contiguous(x)):
@@ -159,7 +158,7 @@ def _expanded(left: Tensor, right: Tensor) -> Tensor:
 @operation("matmul", "linalg_matmul")
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """The product of any two ranks, lowered as torch does it."""
-    left, right = low(input), low(other)
+    left, right = lowered(input, other)
     ranks = len(left.shape), len(right.shape)
     if 0 in ranks:
         raise RuntimeError("both arguments to matmul need to be at least 1D")
@@ -177,34 +176,36 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
 @operation("mm")
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """A product of two matrices."""
-    return matrix_product(low(input), low(mat2))
+    return matrix_product(*lowered(input, mat2))
 
 
 @operation("bmm")
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """A product of two batches of matrices."""
-    return batched_product(low(input), low(mat2))
+    return batched_product(*lowered(input, mat2))
 
 
 @operation("addmm")
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """Beta times input plus alpha times a product."""
     del alpha
-    return matrix_product(low(mat1), low(mat2), low(input), bias_scaled=beta != 1)
+    added, left, right = lowered(input, mat1, mat2)
+    return matrix_product(left, right, added, bias_scaled=beta != 1)
 
 
 @operation("baddbmm")
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """Beta times input plus alpha times a batch of products."""
     del beta, alpha
-    return batched_product(low(batch1), low(batch2), low(input))
+    added, left, right = lowered(input, batch1, batch2)
+    return batched_product(left, right, added)
 
 
 @operation("addbmm")
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """Input plus the sum of a batch of products, one addmm after another."""
     del beta, alpha
-    added, left, right = low(input), low(batch1), low(batch2)
+    added, left, right = lowered(input, batch1, batch2)
     shapes, flops = (left.shape, right.shape), 2 * numel(left.shape) * right.shape[2]
 
     def backward(saved: Saved, grad: Tensor, needs: Needs) -> Gradients:
@@ -222,13 +223,14 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, al
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """Input plus a matrix by a vector."""
     del beta, alpha
-    return apply("add", mv(low(mat), low(vec)), low(input))
+    added, matrix, vector = lowered(input, mat, vec)
+    return apply("add", mv(matrix, vector), added)
 
 
 @operation("mv")
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """A matrix by a vector."""
-    matrix, vector = low(input), low(vec)
+    matrix, vector = lowered(input, vec)
     if len(matrix.shape) != 2 or matrix.shape[1:] != vector.shape:
         raise RuntimeError(f"mv: {matrix.shape} by {vector.shape}")
     flops, shape = 2 * numel(matrix.shape), matrix.shape

@@ -157,6 +157,7 @@ def _gradient(tensor: Tensor, recipe: str) -> Any:
         for statement in recipe.split():
             made = [_made(letter, shape, grad) for letter in statement]
             results += [tensor for letter, tensor in zip(statement, made, strict=True) if letter.isupper()]
+            del made
         return [results[-1]]
 
     return backward

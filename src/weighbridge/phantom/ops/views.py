@@ -378,6 +378,8 @@ def _record_parts(name: str, input: Tensor, outputs: list[Tensor]) -> tuple[Tens
         del zeros
         return [joined]
 
+    for output in outputs:
+        output.base = input if input.base is None else input.base
     if input.requires_grad and current().grad_enabled:
         from weighbridge.phantom.autograd import attach  # noqa: PLC0415 - the tape stands above the operations
 
