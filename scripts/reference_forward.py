@@ -1,7 +1,7 @@
 """Write what torch says of each model type's forward call: `python scripts/reference_forward.py TARGET.jsonl.gz [PATTERN]`.
 
-For every model type of transformers with an auto class: its main class with its default config, the first likely inputs it accepts and its outputs'
-shapes, or why none was accepted. Rows of TARGET that ran before are kept; failures are tried again.
+For every model type of transformers with an auto class: its main class with its default config, the first likely inputs
+it accepts and its outputs' shapes, or why none was accepted. Rows of TARGET that ran before are kept; failures are tried again.
 """
 
 import gzip
@@ -24,7 +24,7 @@ FIRST_MAPPINGS = ("MODEL_FOR_CAUSAL_LM_MAPPING_NAMES", "MODEL_MAPPING_NAMES")
 
 
 def main_classes() -> dict[str, str]:
-    """model type -> its causal language model, else its base model, else the first class of any task."""
+    """Model type -> its causal language model, else its base model, else the first class of any task."""
     mappings = {name: getattr(modeling_auto, name) for name in dir(modeling_auto) if name.startswith("MODEL") and name.endswith("_NAMES")}
     ordered = [mappings[name] for name in FIRST_MAPPINGS] + list(mappings.values())
     found = {}
@@ -51,7 +51,10 @@ def child(names: list[str]) -> None:
     classes = main_classes()
     for model_type in names:
         print(json.dumps({"next": model_type}), flush=True)
-        print(json.dumps(row_of(model_type, classes[model_type]) | {"transformers": transformers.__version__}, separators=(",", ":")), flush=True)
+        print(
+            json.dumps(row_of(model_type, classes[model_type]) | {"transformers": transformers.__version__}, separators=(",", ":")),
+            flush=True,
+        )
 
 
 def rows_of(names: list[str]) -> Iterator[dict[str, Any]]:
@@ -59,7 +62,9 @@ def rows_of(names: list[str]) -> Iterator[dict[str, Any]]:
     classes = main_classes()
     while names:
         current = names[0]
-        with subprocess.Popen([sys.executable, __file__, "--child", *names], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        with subprocess.Popen(
+            [sys.executable, __file__, "--child", *names], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ) as process:
             for line in process.stdout or ():
                 if not line.startswith("{"):
                     continue

@@ -21,9 +21,21 @@ GOLDEN = Path(__file__).parent.parent / "tests" / "golden" / "memory"
 WIDE = GOLDEN / "wide.jsonl.gz"
 VERSIONS = {"torch": torch.__version__, "transformers": transformers.__version__, "peft": peft.__version__}
 KEPT = (
-    "parameters", "trainable", "peak_requested_bytes", "peak_allocated_bytes", "peak_reserved_bytes", "held_before_forward_bytes",
-    "held_after_forward_bytes", "peak_phase", "peak_module", "peak_operation", "peak_node", "attention_kernels", "unknown_values",
-)  # fmt: skip
+    "parameters",
+    "trainable",
+    "peak_requested_bytes",
+    "peak_allocated_bytes",
+    "peak_reserved_bytes",
+    "held_before_forward_bytes",
+    "held_after_forward_bytes",
+    "peak_phase",
+    "peak_module",
+    "peak_operation",
+    "peak_node",
+    "attention",
+    "attention_kernels",
+    "unknown_values",
+)
 
 
 def point(name: str, model: dict[str, Any], job: dict[str, Any]) -> dict[str, Any]:

@@ -104,7 +104,9 @@ def constant(shape: tuple[int, ...], value: float, dtype: DType = INT64, why: st
     return InputSpec(shape, dtype, ((value, math.prod(shape)),), why)
 
 
-def rows(batch: int, row: Iterable[tuple[float, int]], dtype: DType = INT64, why: str = "", inner: tuple[int, ...] | None = None) -> InputSpec:
+def rows(
+    batch: int, row: Iterable[tuple[float, int]], dtype: DType = INT64, why: str = "", inner: tuple[int, ...] | None = None
+) -> InputSpec:
     """`batch` equal rows, each of (value, count) runs; `inner` is the shape of a row if it has more than one dimension."""
     runs = tuple(run for run in row if run[1] > 0)
     length = sum(count for _, count in runs)

@@ -1,7 +1,7 @@
 """One rule for each parameter of a forward call: its shape, type and the values that matter, from the config alone.
 
-A rule is chosen by the parameter's name, and within a rule by the keys that the config has: never by the model's name. Sizes that a processor
-would choose (the pixels of a picture, the seconds of a sound) are named here once.
+A rule is chosen by the parameter's name, and within a rule by the keys that the config has: never by the model's name. Sizes
+that a processor would choose (the pixels of a picture, the seconds of a sound) are named here once.
 """
 
 import math
@@ -9,7 +9,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from weighbridge.base.dtypes import BOOL, FLOAT32, INT64
-from weighbridge.reading.input_facts import AUDIO_PARTS, TEXT_PARTS, VISION_PARTS, Argument, InputFacts, InputSpec, Literal, Sizes, constant, rows
+from weighbridge.reading.input_facts import (
+    AUDIO_PARTS,
+    TEXT_PARTS,
+    VISION_PARTS,
+    Argument,
+    InputFacts,
+    InputSpec,
+    Literal,
+    Sizes,
+    constant,
+    rows,
+)
 
 Rule = Callable[[InputFacts, Sizes], Argument | None]
 
@@ -25,7 +36,9 @@ def ordinary_token(facts: InputFacts) -> int:
     """The smallest id that is no special token of this config."""
     special: set[int] = set()
     for place in (facts.config, *(facts.config.get(part) for part in TEXT_PARTS)):
-        values = [value for key, value in place.items() if key.endswith(("_token_id", "_token_index"))] if isinstance(place, Mapping) else []
+        values = (
+            [value for key, value in place.items() if key.endswith(("_token_id", "_token_index"))] if isinstance(place, Mapping) else []
+        )
         special.update(token for value in values for token in (value if isinstance(value, list | tuple) else [value]) if token is not None)
     return next(candidate for candidate in range(5, 100_000) if candidate not in special)
 
@@ -99,7 +112,10 @@ TOKEN_COUNTS: tuple[tuple[Callable[[InputFacts], bool], Callable[[InputFacts, in
     (_has("scale_factor"), lambda facts, patches: patches // facts.number("scale_factor") ** 2),
     (_has("pixel_shuffle_factor"), lambda facts, patches: patches // facts.number("pixel_shuffle_factor") ** 2),
     (_has("downsample_factor"), lambda facts, patches: patches // facts.number("downsample_factor") ** 2),
-    (lambda facts: facts.takes("image_sizes") and "spatial_merge_size" in facts.config, lambda facts, patches: patches // facts.number("spatial_merge_size") ** 2),
+    (
+        lambda facts: facts.takes("image_sizes") and "spatial_merge_size" in facts.config,
+        lambda facts, patches: patches // facts.number("spatial_merge_size") ** 2,
+    ),
     (_has("vision_feature_select_strategy"), _strategy_tokens),
 )
 
@@ -134,7 +150,13 @@ def audio_tokens(facts: InputFacts) -> int:
 def sound_frames(facts: InputFacts) -> int:
     """Spectrogram frames of one sound: what an encoder with fixed positions insists on, else SOUND_FRAMES."""
     positions = facts.number("max_source_positions", parts=AUDIO_PARTS)
-    return 2 * positions if 0 < positions <= 1500 else facts.number("max_length", default=SOUND_FRAMES) if facts.takes("input_values") else SOUND_FRAMES
+    return (
+        2 * positions
+        if 0 < positions <= 1500
+        else facts.number("max_length", default=SOUND_FRAMES)
+        if facts.takes("input_values")
+        else SOUND_FRAMES
+    )
 
 
 def mel_bins(facts: InputFacts) -> int:
@@ -178,11 +200,17 @@ def _pixels(facts: InputFacts, sizes: Sizes) -> InputSpec:
     if facts.takes("image_grid_thw") or facts.takes("grid_thw"):
         temporal = facts.number("temporal_patch_size", parts=VISION_PARTS, default=1)
         across, down = grid(facts)
-        return InputSpec((sizes.batch * across * down, channels * temporal * edge * edge), sizes.floating, why=f"a {PICTURE_PIXELS}-pixel square a sample")
+        return InputSpec(
+            (sizes.batch * across * down, channels * temporal * edge * edge),
+            sizes.floating,
+            why=f"a {PICTURE_PIXELS}-pixel square a sample",
+        )
     if facts.takes("spatial_shapes"):
         count = facts.number("max_num_patches", "num_patches", parts=VISION_PARTS, default=256)
         return InputSpec((sizes.batch, count, channels * edge * edge), sizes.floating, why="as many patches as the model has positions")
-    return InputSpec((sizes.batch, *_picture_stack(facts), channels, height, width), sizes.floating, why="one picture of the config's size a sample")
+    return InputSpec(
+        (sizes.batch, *_picture_stack(facts), channels, height, width), sizes.floating, why="one picture of the config's size a sample"
+    )
 
 
 def _picture_stack(facts: InputFacts) -> tuple[int, ...]:
@@ -193,7 +221,11 @@ def _picture_stack(facts: InputFacts) -> tuple[int, ...]:
         return (tiles(facts) ** 2 + 1,)
     if facts.takes("pixel_attention_mask") or facts.takes("image_attention_mask"):
         return (1,)
-    frames = facts.number("num_frames", parts=VISION_PARTS) if facts.main_input_name == "pixel_values" or facts.get("num_frames", parts=VISION_PARTS) else 0
+    frames = (
+        facts.number("num_frames", parts=VISION_PARTS)
+        if facts.main_input_name == "pixel_values" or facts.get("num_frames", parts=VISION_PARTS)
+        else 0
+    )
     return (frames,) if frames else ()
 
 
@@ -238,7 +270,9 @@ def _features(facts: InputFacts, sizes: Sizes) -> InputSpec:
 
 def _samples(facts: InputFacts, sizes: Sizes) -> InputSpec:
     if facts.config.get("num_mel_bins") and facts.config.get("max_length"):  # a spectrogram under the name of a waveform
-        return InputSpec((sizes.batch, facts.number("max_length"), mel_bins(facts)), sizes.floating, why="a spectrogram of the config's length")
+        return InputSpec(
+            (sizes.batch, facts.number("max_length"), mel_bins(facts)), sizes.floating, why="a spectrogram of the config's length"
+        )
     codec = any(facts.get(name) for name in ("audio_channels", "upsampling_ratios", "downsampling_ratios"))
     channels = (facts.number("audio_channels", default=1),) if codec else ()
     return InputSpec((sizes.batch, *channels, SOUND_SAMPLES), sizes.floating, why="one second at 16 kHz")
@@ -260,7 +294,9 @@ def _past_values(facts: InputFacts, sizes: Sizes) -> InputSpec:
 
 
 def _time_features(facts: InputFacts, sizes: Sizes) -> InputSpec:
-    return InputSpec((sizes.batch, _past_length(facts), facts.number("num_time_features") + facts.number("num_dynamic_real_features")), FLOAT32)
+    return InputSpec(
+        (sizes.batch, _past_length(facts), facts.number("num_time_features") + facts.number("num_dynamic_real_features")), FLOAT32
+    )
 
 
 def _boxes(facts: InputFacts, sizes: Sizes) -> InputSpec:
@@ -320,7 +356,16 @@ RULES: dict[str, Rule] = {
 # A parameter that goes along once the first one is fed, where forward has it.
 COMPANIONS: dict[str, tuple[str, ...]] = {
     "input_ids": ("bbox", "visual_feats", "visual_pos"),
-    "pixel_values": ("image_grid_thw", "grid_thw", "image_sizes", "spatial_shapes", "mm_token_type_ids", "moe_mm_token_type_ids", "aspect_ratio_ids", "aspect_ratio_mask"),
+    "pixel_values": (
+        "image_grid_thw",
+        "grid_thw",
+        "image_sizes",
+        "spatial_shapes",
+        "mm_token_type_ids",
+        "moe_mm_token_type_ids",
+        "aspect_ratio_ids",
+        "aspect_ratio_mask",
+    ),
     "input_features": ("input_features_mask", "feature_attention_mask"),
     "past_values": ("past_time_features", "past_observed_mask"),
 }

@@ -1,9 +1,9 @@
-"""The inputs of a forward call or a training step, made from a config and a signature: what the page states and what torch is held against."""
+"""The inputs of a forward call or a training step, from a config and a signature: what the page states and torch is held against."""
 
 import math
 from collections.abc import Callable, Iterator
 
-from weighbridge.base.dtypes import FLOAT32, INT64, DType
+from weighbridge.base.dtypes import FLOAT32, DType
 from weighbridge.reading.input_facts import Argument, InputFacts, InputSpec, Literal, Sizes, constant, rows
 from weighbridge.reading.input_rules import COMPANIONS, RULES, has_media, media_runs, ordinary_token, picture, text_length
 
@@ -22,7 +22,9 @@ def default_inputs(facts: InputFacts, batch: int, seq_tokens: int, *, labels: bo
     return next(candidate_inputs(facts, batch, seq_tokens, labels=labels, floating=floating))
 
 
-def candidate_inputs(facts: InputFacts, batch: int, seq_tokens: int, *, labels: bool = False, floating: DType = FLOAT32) -> Iterator[Inputs]:
+def candidate_inputs(
+    facts: InputFacts, batch: int, seq_tokens: int, *, labels: bool = False, floating: DType = FLOAT32
+) -> Iterator[Inputs]:
     """Likely calls, best first: every modality, then fewer, then the first parameter alone. No call comes twice."""
     seen: list[Inputs] = []
     for modalities in MODALITIES:
@@ -38,7 +40,9 @@ def _argument_names(facts: InputFacts, sizes: Sizes) -> Iterator[list[str]]:
     main = facts.main_input_name if facts.takes(facts.main_input_name) else next(iter(facts.parameters), "input_ids")
     together = [main, *facts.required]
     if main == "input_ids" or "input_ids" in facts.required:
-        together += [name for name in MEDIA if facts.takes(name) and has_media(facts, sizes, "audio" if name.startswith("input") else "image")]
+        together += [
+            name for name in MEDIA if facts.takes(name) and has_media(facts, sizes, "audio" if name.startswith("input") else "image")
+        ]
         if "input_values" in together and "input_features" in together and "input_values" not in facts.required:
             together.remove("input_values")
         if "pixel_values" in together and "pixel_values_videos" in together and "pixel_values_videos" not in facts.required:
@@ -56,13 +60,9 @@ def _build(facts: InputFacts, sizes: Sizes, names: list[str]) -> Inputs:
     call = {name: made for name in names if (made := RULES[name](facts, sizes)) is not None}
     if sizes.labels:
         call |= _labels(facts, sizes, call)
-    if "decoder_input_ids" in facts.parameters and "labels" not in call and "input_ids" != facts.main_input_name or _needs_decoder(facts, call):
+    if facts.takes("decoder_input_ids") and "labels" not in call:
         call["decoder_input_ids"] = RULES["decoder_input_ids"](facts, sizes) or Literal(False)
     return call
-
-
-def _needs_decoder(facts: InputFacts, call: Inputs) -> bool:
-    return facts.takes("decoder_input_ids") and "labels" not in call
 
 
 def _labels(facts: InputFacts, sizes: Sizes, call: Inputs) -> Inputs:
@@ -87,13 +87,19 @@ def _token_labels(facts: InputFacts, sizes: Sizes, call: Inputs) -> Inputs:
     length = ids.shape[-1] if isinstance(ids, InputSpec) else text_length(facts, sizes)
     media = sum(count for _, count in media_runs(facts, sizes))
     spec = rows(sizes.batch, [(-100, media), (ordinary_token(facts), length - media)], why="every text token is a target")
-    return {"labels": spec} | ({"token_type_ids": RULES["mm_token_type_ids"](facts, sizes) or spec} if media and facts.takes("token_type_ids") else {})
+    return {"labels": spec} | (
+        {"token_type_ids": RULES["mm_token_type_ids"](facts, sizes) or spec} if media and facts.takes("token_type_ids") else {}
+    )
 
 
 def _sequence_labels(facts: InputFacts, sizes: Sizes, _call: Inputs) -> Inputs:
     limit = facts.number("max_target_positions", default=1 << 40) or 1 << 40
     ordinary = ordinary_token(facts)
-    return {"labels": constant((sizes.batch, min(sizes.seq_tokens, limit)), ordinary, why="targets as long as the input, within the decoder's positions")}
+    return {
+        "labels": constant(
+            (sizes.batch, min(sizes.seq_tokens, limit)), ordinary, why="targets as long as the input, within the decoder's positions"
+        )
+    }
 
 
 def _generation_labels(facts: InputFacts, sizes: Sizes, call: Inputs) -> Inputs:
@@ -111,7 +117,9 @@ def _class_labels(facts: InputFacts, sizes: Sizes, call: Inputs) -> Inputs:
 
 
 def _pair_labels(facts: InputFacts, sizes: Sizes, call: Inputs) -> Inputs:
-    return _token_labels(facts, sizes, call) | ({"next_sentence_label": constant((sizes.batch,), 0)} if facts.takes("next_sentence_label") else {})
+    return _token_labels(facts, sizes, call) | (
+        {"next_sentence_label": constant((sizes.batch,), 0)} if facts.takes("next_sentence_label") else {}
+    )
 
 
 def _pixel_labels(facts: InputFacts, sizes: Sizes, _call: Inputs) -> Inputs:

@@ -1,7 +1,7 @@
 """The second instrument: torch's own fake tensors run a real transformers class on a CPU and say what a training step would take on a GPU.
 
-It needs the extra `torch`, and the model's classes are imported and run: use it on code you trust. The estimate needs neither; this is the truth
-that it is held against.
+It needs the extra `torch`, and the model's classes are imported and run: use it on code you trust. The estimate needs neither;
+this is the truth that it is held against.
 """
 
 from collections.abc import Mapping

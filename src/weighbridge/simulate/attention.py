@@ -1,7 +1,7 @@
 """Which kernel CUDA (sm80 and later) would choose for scaled dot product attention, called on fake tensors.
 
-A CPU build would take the quadratic "math" path. The rules are those of torch's `sdp_utils.cpp`: flash without a mask in half precision, the
-memory-efficient kernel with a mask or in float32, and math for the rest.
+A CPU build would take the quadratic "math" path. The rules are those of torch's `sdp_utils.cpp`: flash without a mask in half
+precision, the memory-efficient kernel with a mask or in float32, and math for the rest.
 """
 
 import math

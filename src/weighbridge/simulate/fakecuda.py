@@ -4,7 +4,8 @@ A build without CUDA misses three things that fake tensors need:
 
 * a device guard: `torch._C._ensureCUDADeviceGuardSet` replaces an existing guard that sees no device, but here the slot is empty;
 * an accelerator: the autograd engine asks the CUDA hooks whether there is one before it adds two gradients;
-* kernels for operations that have both a CUDA and a decomposed implementation: without the former, torch decomposes them, which a GPU never does.
+* kernels for operations that have both a CUDA and a decomposed implementation: without the former, torch decomposes them,
+  which a GPU never does.
 """
 
 import ctypes
@@ -77,8 +78,8 @@ def _never(*_args: Any, **_kwargs: Any) -> None:
 
 
 def _register_kernels() -> None:
-    library = torch.library.Library("aten", "IMPL")
+    library = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]  # torch has no annotation here
     _alive.append(library)
     for name in DECOMPOSED_WITHOUT_CUDA:
         if not torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", "CUDA"):  # noqa: SLF001  # the only door
-            library.impl(name, _never, "CUDA")
+            library.impl(name, _never, "CUDA")  # type: ignore[no-untyped-call]  # torch has no annotation here

@@ -85,5 +85,9 @@ def _first_that_runs(model: nn.Module, tracker: Tracker, candidates: Iterator[In
                 break
             continue
         row = {"inputs": described, "outputs": outputs_of(out), "candidate": number}
-        return row | ({"unknown_values": sorted(set(tracker.values.asked))[:4]} if tracker.values.asked else {}) | ({"refused": failures} if failures else {})
+        return (
+            row
+            | ({"unknown_values": sorted(set(tracker.values.asked))[:4]} if tracker.values.asked else {})
+            | ({"refused": failures} if failures else {})
+        )
     return {"failure": failures[0]["error"] if failures else "no candidate inputs", "refused": failures}

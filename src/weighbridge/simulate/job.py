@@ -14,7 +14,10 @@ PRECISIONS: dict[str, tuple[str, str, str | None]] = {
 
 @dataclass(frozen=True, slots=True)
 class StepJob:
-    """A step of a Trainer. `attention` None is the class's own default. `inputs` (name -> {shape, dtype, runs} or {literal}) overrides those made from the config."""
+    """A step of a Trainer.
+
+    `attention` None is the class's own default. `inputs` (name -> {shape, dtype, runs} or {literal}) overrides those made from the config.
+    """
 
     method: str = "full"
     precision: str = "amp"

@@ -34,7 +34,8 @@ def make_config(name: str, config_kwargs: Mapping[str, Any]) -> Any:
     keywords = dict(config_kwargs)
     model_type = keywords.pop("model_type", None)
     wanted = getattr(model_class(name), "config_class", None)
-    config = (CONFIG_MAPPING[model_type] if model_type in CONFIG_MAPPING else wanted)(**keywords)
+    kind: Any = CONFIG_MAPPING.get(model_type, wanted)
+    config = kind(**keywords)
     if wanted is not None and not isinstance(config, wanted):
         text = config.get_text_config()
         config = text if isinstance(text, wanted) else config

@@ -21,7 +21,7 @@ def _apply(module: nn.Module, function: Callable[[Any], Any], recurse: bool = Tr
     """nn.Module._apply without swap_tensors, which refuses tensors that something refers to weakly, as the tracker does."""
     if recurse:
         for child in module.children():
-            child._apply(function)  # noqa: SLF001  # the method that this one replaces
+            _apply(child, function)
     for name, parameter in module._parameters.items():  # noqa: SLF001  # torch's own table
         if parameter is not None:
             with torch.no_grad():
@@ -58,7 +58,11 @@ def as_on_a_gpu(attention: CudaAttention) -> Iterator[None]:
         for question in TRACING_QUESTIONS
         if question in vars(module)
     ]
-    changes += [(torch, "tensor", _tensor(torch.tensor)), (torch.nn.functional, "scaled_dot_product_attention", attention), (nn.Module, "_apply", _apply)]
+    changes += [
+        (torch, "tensor", _tensor(torch.tensor)),
+        (torch.nn.functional, "scaled_dot_product_attention", attention),
+        (nn.Module, "_apply", _apply),
+    ]
     saved = [(owner, name, getattr(owner, name)) for owner, name, _ in changes]
     for owner, name, value in changes:
         setattr(owner, name, value)

@@ -28,7 +28,7 @@ from weighbridge.simulate.models import OPTIMIZERS, build, model_class, trainabl
 from weighbridge.simulate.patches import as_on_a_gpu
 from weighbridge.simulate.tracker import Allocation, Tracker, module_names
 
-transformers.logging.set_verbosity_error()
+transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # transformers has no annotation here
 
 
 def run(name: str, config_kwargs: Mapping[str, Any], job: StepJob, *, events: bool = False) -> Simulation:
@@ -99,13 +99,13 @@ class _Step:
         self.model, self.job, self.tracker = model, job, tracker
         self.parameters = trainable(model)
         self.optimizer = OPTIMIZERS[job.optimizer](self.parameters)
-        self.scaler = torch.amp.GradScaler("cuda") if job.precision == "fp16" else None  # type: ignore[attr-defined]  # torch exports it so
+        self.scaler = torch.amp.GradScaler("cuda") if job.precision == "fp16" else None
         for parameter in model.parameters():
             tracker.label(parameter, "weights")
         for buffer in model.buffers():
             tracker.label(buffer, "buffers")
         for parameter in self.parameters:
-            parameter.register_post_accumulate_grad_hook(lambda p: tracker.label(p.grad, "gradients"))
+            parameter.register_post_accumulate_grad_hook(lambda p: tracker.label(p.grad, "gradients"))  # type: ignore[no-untyped-call]  # torch has no annotation here
 
     def warm_up(self) -> None:
         """Make the optimizer's state, as a step before this one would have."""
@@ -132,7 +132,7 @@ class _Step:
                 allocation.role = "saved"
         tracker.allocate(CUBLAS_WORKSPACE, "cuBLAS workspace of the autograd thread", role="workspace")
         tracker.phase = "backward"
-        (self.scaler.scale(loss) if self.scaler else loss).backward()
+        (self.scaler.scale(loss) if self.scaler else loss).backward()  # type: ignore[no-untyped-call]  # torch has no annotation here
         loss = loss.detach()
         tracker.phase = "optimizer"
         self._update()
@@ -162,7 +162,9 @@ class _Step:
         self.optimizer.zero_grad(set_to_none=True)
 
 
-def _report(tracker: Tracker, attention: CudaAttention, counts: tuple[int, int], held: tuple[int, int], inputs: dict[str, Any]) -> Simulation:
+def _report(
+    tracker: Tracker, attention: CudaAttention, counts: tuple[int, int], held: tuple[int, int], inputs: dict[str, Any]
+) -> Simulation:
     moment = tracker.peak[1]
     live = [a for a in tracker.allocations if a.born <= moment and (a.freed is None or a.freed > moment)]
     last = max(live, key=lambda a: a.born)

@@ -19,8 +19,9 @@ from weighbridge.simulate.values import KnownValues, known_shapes
 
 aten = torch.ops.aten
 PRIM_DEVICE = torch.ops.prim.device.default
+sequence_number = torch._C._autograd._get_sequence_nr  # noqa: SLF001  # the only door
 ITEM_OPERATIONS = (aten._local_scalar_dense.default, aten.is_nonzero.default)  # noqa: SLF001  # torch's own name
-# References that a gradient has when the engine alone holds it and a dispatch mode looks at it; found by comparing with the profiler's add_ counts.
+# References to a gradient that the engine alone holds, as a dispatch mode sees it; found by comparing with the profiler's add_ counts.
 ENGINE_TENSOR_REFERENCES = 4
 ENGINE_STORAGE_REFERENCES = 2
 
@@ -58,7 +59,7 @@ class Tracker(TorchDispatchMode):
     """Allocations by storage. Set `phase` as the step goes on; `module_names` keeps the stack of modules."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # torch has no annotation here
         self.allocator = CachingAllocator()
         self.values = KnownValues()
         self.phase = "build"
@@ -94,9 +95,21 @@ class Tracker(TorchDispatchMode):
         self._clock += 1
         module, node = self.modules[-1] if self.modules else "", ""
         if self.phase == "backward" and (current := torch._C._current_autograd_node()) is not None:  # noqa: SLF001  # the only door
-            module, node = self._module_of_sequence.get(current._sequence_nr(), ""), current.name()
+            module, node = self._module_of_sequence.get(current._sequence_nr(), ""), current.name()  # noqa: SLF001  # as above
         shape, dtype = (tuple(tensor.shape), str(tensor.dtype)[6:]) if tensor is not None else ((nbytes,), "uint8")
-        made = Allocation(len(self.allocations), nbytes, operation, self.phase, module, shape, dtype, self._clock, self.allocator.malloc(nbytes), node, role)
+        made = Allocation(
+            len(self.allocations),
+            nbytes,
+            operation,
+            self.phase,
+            module,
+            shape,
+            dtype,
+            self._clock,
+            self.allocator.malloc(nbytes),
+            node,
+            role,
+        )
         self.allocations.append(made)
         self.live[made.number] = made
         self.events.append(Event(made.number, nbytes, self.phase, module, operation))
@@ -112,7 +125,9 @@ class Tracker(TorchDispatchMode):
         allocation.freed = self._clock
         self.allocator.free(allocation.block)
         self.live.pop(allocation.number, None)
-        self.events.append(Event(allocation.number, -allocation.nbytes, self.phase, self.modules[-1] if self.modules else "", allocation.operation))
+        self.events.append(
+            Event(allocation.number, -allocation.nbytes, self.phase, self.modules[-1] if self.modules else "", allocation.operation)
+        )
 
     def track(self, tensor: Tensor, operation: str) -> Allocation | None:
         """Notice a tensor that an operation returned: a new storage is an allocation that ends with it."""
@@ -147,7 +162,7 @@ class Tracker(TorchDispatchMode):
         if func is aten.equal.default:
             return True
         if self.phase != "backward" and self.modules:
-            self._module_of_sequence.setdefault(torch.autograd._get_sequence_nr() - 1, self.modules[-1])  # noqa: SLF001  # the only door
+            self._module_of_sequence.setdefault(sequence_number() - 1, self.modules[-1])
         name = str(func)
         temporaries = [self.allocate(n, f"inside {name}", role="temporary") for n in TEMPORARIES[func](args)] if func in TEMPORARIES else []
         out = self._run(func, args, kwargs)

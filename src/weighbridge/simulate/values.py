@@ -1,7 +1,8 @@
 """Values for small fake tensors, so that code which asks for them (grids, masks, lengths) gets the true answer.
 
-A fake tensor has no data. Beside it we keep a plain CPU tensor wherever all of an operation's inputs are known: the same operation run on those gives
-the values of its outputs, views and in-place writes included, because the plain tensors alias each other as the fake ones do.
+A fake tensor has no data. Beside it we keep a plain CPU tensor wherever all of an operation's inputs are known: the same
+operation run on those gives the values of its outputs, views and in-place writes included, because the plain tensors alias
+each other as the fake ones do.
 """
 
 import math
@@ -66,7 +67,9 @@ class KnownValues:
             return self._forget(func, args, kwargs)
         try:
             with _disable_current_modes(), torch.no_grad():
-                known = func(*tree_map(self._plain_of, args), **{key: _on_cpu(key, tree_map(self._plain_of, x)) for key, x in kwargs.items()})
+                known = func(
+                    *tree_map(self._plain_of, args), **{key: _on_cpu(key, tree_map(self._plain_of, x)) for key, x in kwargs.items()}
+                )
         except (RuntimeError, NotImplementedError, IndexError, TypeError, ValueError):
             return self._forget(func, args, kwargs)
         for fake, value in zip(outputs, [x for x in tree_flatten(known)[0] if isinstance(x, Tensor)], strict=False):
@@ -110,10 +113,27 @@ def _on_cpu(key: str, value: Any) -> Any:
 
 
 def _overloads(*names: str) -> set[Any]:
-    return {getattr(packet, overload) for name in names if (packet := getattr(aten, name, None)) is not None for overload in packet.overloads()}
+    return {
+        getattr(packet, overload) for name in names if (packet := getattr(aten, name, None)) is not None for overload in packet.overloads()
+    }
 
 
-RANDOM = _overloads("rand", "randn", "randint", "randperm", "bernoulli", "bernoulli_", "uniform_", "normal_", "multinomial", "exponential_", "native_dropout", "rand_like", "randn_like", "random_")
+RANDOM = _overloads(
+    "rand",
+    "randn",
+    "randint",
+    "randperm",
+    "bernoulli",
+    "bernoulli_",
+    "uniform_",
+    "normal_",
+    "multinomial",
+    "exponential_",
+    "native_dropout",
+    "rand_like",
+    "randn_like",
+    "random_",
+)
 FACTORIES = _overloads("zeros", "ones", "full", "arange", "scalar_tensor", "linspace", "tril_indices", "triu_indices", "eye")
 
 
@@ -139,7 +159,8 @@ def known_shapes(values: KnownValues) -> dict[Any, Callable[..., Any]]:
         if value is None:
             return None
         with _disable_current_modes():
-            count = int(torch.broadcast_to(value, torch.broadcast_shapes(value.shape, x.shape)).sum())
+            shape = torch.broadcast_shapes(value.shape, x.shape)  # type: ignore[no-untyped-call]  # torch has no annotation here
+            count = int(torch.broadcast_to(value, shape).sum())
         return torch.empty((count,), dtype=x.dtype, device=x.device)
 
     def repeat(repeats: Tensor, output_size: int | None = None) -> Tensor | None:
@@ -167,4 +188,8 @@ def known_shapes(values: KnownValues) -> dict[Any, Callable[..., Any]]:
         return run
 
     counted = (aten.unique_consecutive.default, aten._unique2.default, aten.unique_dim.default, aten.bincount.default)  # noqa: SLF001  # torch's own name
-    return {func: computed(func) for func in counted} | {aten.nonzero.default: nonzero, aten.masked_select.default: select, aten.repeat_interleave.Tensor: repeat}
+    return {func: computed(func) for func in counted} | {
+        aten.nonzero.default: nonzero,
+        aten.masked_select.default: select,
+        aten.repeat_interleave.Tensor: repeat,
+    }

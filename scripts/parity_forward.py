@@ -1,0 +1,113 @@
+"""`parity forward [--quick] [--torch] [PATTERN]`: which model types' forward calls run here with torch's output shapes.
+
+The torch side is stored in tests/golden/forward.jsonl.gz; `--torch` makes it anew in a process of its own and keeps it in the user's cache.
+"""
+
+import argparse
+import gzip
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from weighbridge.base.dtypes import BY_NAME
+from weighbridge.base.errors import WeighError
+from weighbridge.model import Model
+from weighbridge.reading.input_facts import Argument, parse
+from weighbridge.reading.reader import Request, read_request
+
+HERE = Path(__file__).resolve().parent
+STORED = HERE.parent / "tests" / "golden" / "forward.jsonl.gz"
+SCRIPT = HERE / "reference_forward.py"
+OUTCOMES = ("same shapes", "other shapes", "cannot tell", "torch fails too", "torch fails, we answer")
+QUICK_STEP = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One comparison."""
+
+    outcome: str
+    model_type: str
+    detail: str
+    seconds: float
+
+
+def run_forward(model: Model, inputs: Mapping[str, Argument]) -> dict[str, Any]:
+    """Output field -> nested shapes, as we find them. The one place that knows how a forward call is asked for."""
+    from weighbridge.reading import forward_shapes  # noqa: PLC0415  # so that the references can be listed before there is one
+
+    shapes: dict[str, Any] = forward_shapes(model, inputs)
+    return shapes
+
+
+def fresh_reference() -> Path:
+    """The torch side made anew, once for each version of the script that makes it."""
+    version = hashlib.sha256(SCRIPT.read_bytes()).hexdigest()[:12]
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "weighbridge" / "parity"
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / f"forward-{version}.jsonl.gz"
+    if not target.exists():
+        partial = folder / f"forward-{version}.{os.getpid()}.jsonl.gz"
+        subprocess.run([sys.executable, str(SCRIPT), str(partial)], check=True)
+        partial.replace(target)
+    return target
+
+
+def meaningful(shapes: Any) -> Any:
+    """Shapes without the places that hold no tensor, so that an absent field and an empty one are alike."""
+    if isinstance(shapes, Mapping):
+        return {key: found for key, value in shapes.items() if (found := meaningful(value)) not in (None, [])}
+    if isinstance(shapes, list | tuple):
+        return [meaningful(item) for item in shapes]
+    return shapes
+
+
+def compare(row: Mapping[str, Any], transformers_path: str | None) -> Verdict:
+    """Read the class, call it with what torch's class accepted, and judge the shapes."""
+    started = time.perf_counter()
+    inputs = {name: parse(value, BY_NAME) for name, value in row.get("inputs", {}).items()}
+    try:
+        model = read_request(Request(row["model_type"], {"model_type": row["model_type"]}, {}, transformers_path, row["class"]))
+        if "failure" in row:  # torch accepted no inputs, so there is nothing to hold ours against
+            return Verdict("torch fails too", row["model_type"], row["failure"], time.perf_counter() - started)
+        ours = meaningful(run_forward(model, inputs))
+    except WeighError as error:
+        outcome = "torch fails too" if "failure" in row else "cannot tell"
+        return Verdict(outcome, row["model_type"], str(error), time.perf_counter() - started)
+    theirs = meaningful(row["outputs"])
+    seconds = time.perf_counter() - started
+    if ours == theirs:
+        return Verdict("same shapes", row["model_type"], "", seconds)
+    differing = {key: (ours.get(key), theirs.get(key)) for key in {*ours, *theirs} if ours.get(key) != theirs.get(key)}
+    return Verdict("other shapes", row["model_type"], str(differing)[:300], seconds)
+
+
+def main(arguments: list[str]) -> int:
+    """Print the comparison; 1 if a shape is wrong."""
+    parser = argparse.ArgumentParser(prog="parity forward", description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("pattern", nargs="?", default="", help="only model types that contain it")
+    parser.add_argument("--quick", action="store_true", help=f"every {QUICK_STEP}th type")
+    parser.add_argument("--torch", action="store_true", help="make the torch side anew")
+    parser.add_argument("--transformers", help="the folder of a transformers package")
+    options = parser.parse_args(arguments)
+    lines = gzip.decompress((fresh_reference() if options.torch else STORED).read_bytes()).decode().splitlines()
+    rows = [row for row in map(json.loads, lines) if options.pattern in row["model_type"]]
+    verdicts = [compare(row, options.transformers) for row in (rows[::QUICK_STEP] if options.quick else rows)]
+    reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for verdict in verdicts:
+        if verdict.outcome != "same shapes":
+            reasons[verdict.outcome, verdict.detail].append(verdict.model_type)
+    for (outcome, detail), names in sorted(reasons.items(), key=lambda item: (item[0][0], -len(item[1]))):
+        print(f"{outcome}: {', '.join(names)}: {detail[:240]}")
+    counts = Counter(verdict.outcome for verdict in verdicts)
+    print("", *(f"{counts[outcome]:5} {outcome}" for outcome in OUTCOMES), sep="\n")
+    print(f"{sum(v.seconds for v in verdicts):.1f} s")
+    return 1 if counts["other shapes"] else 0
