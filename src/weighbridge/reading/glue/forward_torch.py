@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from weighbridge.base.errors import CannotTell
 from weighbridge.phantom import Tensor, current, record
 from weighbridge.phantom.autograd import alias
-from weighbridge.reading.python import MISSING, Bound, Class, ClassMethod, Instance, Machine, Native, Property, StaticMethod
+from weighbridge.reading.python import MISSING, Class, ClassMethod, Instance, Machine, Native, Property, StaticMethod
 
 if TYPE_CHECKING:
     from weighbridge.reading.glue.runtime import Runtime
@@ -21,7 +21,12 @@ def install(runtime: "Runtime") -> None:
     function = runtime.torch.classes["Function"]
     context = _context_class()
     function.namespace["apply"] = ClassMethod(
-        Native(lambda machine, cls, *args, **kwargs: apply_function(machine, context, cls, args, kwargs), "apply", lazy=True, wants_machine=True)
+        Native(
+            lambda machine, cls, *args, **kwargs: apply_function(machine, context, cls, args, kwargs),
+            "apply",
+            lazy=True,
+            wants_machine=True,
+        )
     )
 
 
@@ -78,15 +83,3 @@ class _FunctionBackward:
         found = list(result) if isinstance(result, tuple | list) else [result]
         del needs
         return [tensor if isinstance(tensor, Tensor) else None for tensor in found]
-
-
-def bound_arguments(function: Any) -> tuple[str, ...]:
-    """Names of a function's parameters, without the instance it is bound to."""
-    own = function.fn if isinstance(function, Bound) else function
-    while isinstance(own, Native) and own.attributes and "__wrapped__" in own.attributes:
-        own = own.attributes["__wrapped__"]
-    code = getattr(own, "code", None)
-    if code is None:
-        return ()
-    names = (*code.positional, *code.keyword_only) if hasattr(code, "positional") else tuple(code.names)
-    return tuple(names[1:])

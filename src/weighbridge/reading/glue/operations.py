@@ -36,7 +36,7 @@ def first_unknown(values: Iterable[Any]) -> Unknown | None:
         if kind in {list, tuple}:
             for part in value:
                 if type(part) is Unknown:
-                    return part  # type: ignore[no-any-return]  # likewise
+                    return part
     return None
 
 
@@ -77,7 +77,9 @@ class Operations:
 
     def run(self, machine: Machine, shown: str, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
         """Run one operation on interpreted values."""
-        unknown = first_unknown(args) or (first_unknown(kwargs.values()) if kwargs else None)
+        unknown = first_unknown(args)
+        if unknown is None and kwargs:
+            unknown = first_unknown(kwargs.values())
         if unknown is not None:
             return machine.unknown(f"{shown}({unknown.why})" if len(unknown.why) < 200 else unknown.why)
         if kwargs:

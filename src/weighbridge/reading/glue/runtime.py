@@ -5,9 +5,12 @@ import ast
 from weighbridge.phantom import Session
 from weighbridge.reading.auto_classes import AutoTables
 from weighbridge.reading.cache import Cache
+from weighbridge.reading.glue import forward_torch
 from weighbridge.reading.glue.auto_api import AutoApi
 from weighbridge.reading.glue.config_classes import ConfigHooks
 from weighbridge.reading.glue.copying import Copying
+from weighbridge.reading.glue.forward_modules import ModuleCalls
+from weighbridge.reading.glue.forward_transformers import ForwardTransformers
 from weighbridge.reading.glue.library import Library
 from weighbridge.reading.glue.module_instance import ModuleInstance, walk
 from weighbridge.reading.glue.modules import ModuleLibrary
@@ -24,6 +27,8 @@ from weighbridge.reading.source_set import SourceSet
 class Runtime:
     """One reading. While `constructing`, what a tensor's values would decide is Unknown; afterwards it is refused."""
 
+    torch: TorchApi
+
     def __init__(
         self,
         sources: SourceSet,
@@ -34,8 +39,8 @@ class Runtime:
         limits: Limits | None = None,
         custom: bool = False,
     ) -> None:
-        self.constructing = True
-        self.device = Device("meta")
+        self.constructing: bool = True
+        self.device: Device = Device("meta")
         self.session = Session()
         self.session.grad_enabled = False
         self.machine = Machine(limits or Limits())
@@ -46,7 +51,7 @@ class Runtime:
         self.configs = ConfigHooks(lambda: self.library.get("transformers.configuration_utils", "SubConfigSpec"), lenient=custom)
         self.auto = AutoApi(self.library)
         self.helpers = TransformersHelpers(self.library, self.configs.base, custom=custom)
-        self.operations = Operations(self)
+        self.operations: Operations = Operations(self)
         self.torch = TorchApi(self)
         self.prelude = PreludeApi(self)
         self.copying = Copying(self)
@@ -57,6 +62,9 @@ class Runtime:
         self.library.stand_ins["glue"] = self.prelude.namespace
         self.library.overlays += [self.helpers.overlay, self.auto.overlay, self.prelude.overlay]
         self.library.helpers.append(self.helpers.helper)
+        self.calls = ModuleCalls(self)
+        self.forward = ForwardTransformers(self)
+        forward_torch.install(self)
 
     def may_hide(self, value: object) -> bool:
         """Whether unknown code that is handed this could give back a module."""

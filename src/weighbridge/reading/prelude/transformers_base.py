@@ -131,6 +131,14 @@ class PreTrainedModel(nn.Module, EmbeddingAccessMixin, ModuleUtilsMixin, PushToH
         return glue.module_device(self)
 
     @property
+    def loss_function(self):
+        return glue.loss_function(self)
+
+    @loss_function.setter
+    def loss_function(self, value):
+        self._loss_function = value
+
+    @property
     def base_model(self):
         return getattr(self, self.base_model_prefix, self) if self.base_model_prefix else self
 
