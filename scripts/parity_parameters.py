@@ -90,7 +90,9 @@ def compare_real(folder: Path, pattern: str) -> Iterator[Verdict]:
     with (folder / "totals.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     for row in rows:
-        config = folder / row["folder"] / "config.json"
+        repository, _, part = row["repo_id"].partition(":")
+        inner = folder / repository.replace("/", "__") / part if part else folder / row["folder"]
+        config = inner / "config.json"
         if pattern not in row["repo_id"] or not row["meta_unique_params"] or not config.is_file():
             continue
         sources = {path.name: path.read_text(encoding="utf-8") for path in config.parent.glob("*.py")}

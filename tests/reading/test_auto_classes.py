@@ -7,7 +7,7 @@ from weighbridge.reading.source_set import TransformersSource
 
 def test_the_literal_tables_equal_the_real_ones() -> None:
     torch_modules()
-    from transformers.models.auto import configuration_auto, modeling_auto  # noqa: PLC0415 - heavy
+    from transformers.models.auto import configuration_auto, modeling_auto
 
     tables = AutoTables.read(TransformersSource.find())
     assert tables.configs == dict(configuration_auto.CONFIG_MAPPING_NAMES)

@@ -6,6 +6,7 @@ import pickle
 from pathlib import Path
 
 import pytest
+
 from weighbridge.reading.cache import Cache, default_folder
 
 TEXT = "class A:\n    x = [1, ...]\n"

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+
 from support.reading import read_config
 from weighbridge.base.errors import CannotTell
 

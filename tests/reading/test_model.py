@@ -1,6 +1,7 @@
 """A model's own arithmetic and its folded structure."""
 
 import pytest
+
 from weighbridge.base.dtypes import FLOAT32
 from weighbridge.base.errors import CannotTell
 from weighbridge.model import Hole, Model, Module, Parameter

@@ -16,8 +16,8 @@ def read_config(config: dict[str, Any], files: dict[str, str] | None = None, arc
 
 @cache
 def torch_modules() -> tuple[Any, Any]:
-    import torch  # noqa: PLC0415 - heavy, and only some tests need it
-    import transformers  # noqa: PLC0415 - likewise
+    import torch
+    import transformers
 
     transformers.logging.set_verbosity_error()
     return torch, transformers

@@ -64,12 +64,14 @@ def _last_line(text: str) -> str:
 
 
 def _revive(found: dict[str, Any]) -> WeighError:
-    kind = getattr(errors, found["kind"], WeighError)
-    if issubclass(kind, CannotTell):
-        return kind(found["what"], found["why"], file=found["file"], line=found["line"], hint=found["hint"])
-    if kind is LimitExceeded:
-        return LimitExceeded(found["limit"], found["message"])
-    return kind(found["message"], found["hint"]) if issubclass(kind, WeighError) else WeighError(found["message"])
+    kind: Any = getattr(errors, found["kind"], WeighError)
+    if "what" in found:
+        made: WeighError = kind(found["what"], found["why"], file=found["file"], line=found["line"], hint=found["hint"])
+    elif kind is LimitExceeded:
+        made = LimitExceeded(found["limit"], found["message"])
+    else:
+        made = kind(found["message"], found["hint"])
+    return made
 
 
 def _describe(error: WeighError) -> dict[str, Any]:
@@ -115,4 +117,4 @@ def _close_network() -> None:
             raise OSError("the reading process has no network")
 
     socket.socket = Closed  # type: ignore[misc]  # this process is ours alone
-    socket.create_connection = Closed  # type: ignore[assignment]  # likewise
+    socket.create_connection = Closed

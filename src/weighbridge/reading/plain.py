@@ -47,9 +47,9 @@ def model_to_plain(model: Model) -> dict[str, Any]:
 
 def model_from_plain(values: Mapping[str, Any]) -> Model:
     """The model again, without live objects."""
+    facts: dict[str, Any] = {name: values[name] for name in FACTS} | {name: tuple(values[name]) for name in TEXTS}
     return Model(
-        **{name: values[name] for name in FACTS},
-        **{name: tuple(values[name]) for name in TEXTS},
+        **facts,
         parameters=tuple(
             Parameter(name, tuple(shape), BY_NAME[dtype], tied, train) for name, shape, dtype, tied, train in values["parameters"]
         ),

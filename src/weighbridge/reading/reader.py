@@ -60,7 +60,8 @@ def read(
     """Build the model that the evidence describes.
 
     With `isolated`, code that came with the repository is read in a bounded child process: the model that comes back is plain facts,
-    without a live root. Raises CannotTell where a shape or a branch hangs on something unknown, BadConfig where the model's own classes refuse.
+    without a live root. Raises CannotTell where a shape or a branch hangs on something unknown, BadConfig where the model's own classes
+    refuse.
     """
     request = Request(evidence.title, evidence.config, evidence.files, transformers_path, architecture, limits)
     if isolated and evidence.custom_code:

@@ -1,6 +1,6 @@
 """AutoConfig, AutoModel... and the mappings between configurations and classes, over the literal tables."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from weighbridge.base.errors import CannotTell
@@ -183,7 +183,7 @@ class ConfigMappingForeign(Foreign):
 
     def getattr(self, machine: Machine, value: Any, name: str, default: Any = MISSING) -> Any:
         """keys() and get()."""
-        methods = {
+        methods: dict[str, Callable[..., Any]] = {
             "keys": lambda: list(self.api.tables.configs),
             "get": lambda key, fallback=None: self.api.config_class(key) if key in self.api.tables.configs else fallback,
         }

@@ -60,8 +60,8 @@ def given(value: Any) -> Any:
         return value.value
     if isinstance(value, TypeObject):
         return value.python
-    if isinstance(value, Native) and value.name.startswith("numpy."):
-        return np.dtype(value.name.removeprefix("numpy."))
+    if isinstance(value, Native) and (value.name or "").startswith("numpy."):
+        return np.dtype(str(value.name).removeprefix("numpy."))
     if isinstance(value, (list, tuple)):
         return type(value)(given(part) for part in value)
     if isinstance(value, range):
@@ -154,11 +154,12 @@ class NumpyApi:
 
         def meshgrid(*lines: Any, indexing: str = "xy") -> Any:
             self.bound(math.prod(np.size(given(line)) for line in lines) * len(lines))
-            return self.run("meshgrid", lambda *inner: list(np.meshgrid(*inner, indexing=indexing)), lines, {})
+            return self.run("meshgrid", lambda *inner: list(np.meshgrid(*inner, indexing="ij" if indexing == "ij" else "xy")), lines, {})
 
         return {
             "zeros": filled(np.zeros), "ones": filled(np.ones), "empty": filled(np.zeros), "full": filled(np.full),
-            "arange": arange, "linspace": linspace, "meshgrid": meshgrid, "eye": lambda size, *_, **__: self._eye(size), "outer": self._outer,
+            "arange": arange, "linspace": linspace, "meshgrid": meshgrid,
+            "eye": lambda size, *_, **__: self._eye(size), "outer": self._outer,
         }  # fmt: skip
 
     def _eye(self, size: Any) -> Any:

@@ -56,9 +56,7 @@ def _module_class(runtime: "Runtime", name: str, module: str, fields: tuple[str,
 def stand_ins(runtime: "Runtime") -> dict[str, Namespace]:
     """The packages of one reading, by module name."""
     numpy = NumpyApi(runtime).namespace
-    found: dict[str, Namespace] = {
-        name: Namespace(name, {}, lambda attribute, name=name: _inert(name, attribute)) for name in INERT_PACKAGES
-    }
+    found: dict[str, Namespace] = {name: _inert_package(name) for name in INERT_PACKAGES}
     found["numpy"] = numpy
     found["numpy.random"] = numpy.entries["random"]
     found["huggingface_hub.dataclasses"] = Namespace("huggingface_hub.dataclasses", {}, validators)
@@ -106,6 +104,10 @@ def _timm(runtime: "Runtime") -> dict[str, Any]:
 def _einops(runtime: "Runtime", name: str) -> Any:
     """rearrange() and the like are forward-time; while a model is built their results are unknown tensors."""
     return MISSING if name.startswith("__") else runtime.operations.native(f"einops_{name}", f"einops.{name}")
+
+
+def _inert_package(name: str) -> Namespace:
+    return Namespace(name, {}, lambda attribute: _inert(name, attribute))
 
 
 def _inert(package: str, name: str) -> Any:

@@ -81,13 +81,13 @@ class Copier:
         found = self.memo.get(id(source))
         if found is None:
             found = self.memo[id(source)] = copy_tensor(source, self._storage(source.storage))
-        return found  # type: ignore[no-any-return]  # the memo holds a tensor under a tensor's id
+        return found
 
     def _storage(self, source: Storage) -> Storage:
         found = self.memo.get(id(source))
         if found is None:
             found = self.memo[id(source)] = Storage(source.nbytes)
-        return found  # type: ignore[no-any-return]  # the memo holds a storage under a storage's id
+        return found
 
     def value(self, source: Any) -> Any:
         """The copy of a field."""

@@ -207,7 +207,7 @@ class TensorForeign(Foreign):
 
     def isinstance(self, machine: Machine, value: Any, cls: Any) -> Any:
         """Tensor, Parameter, Buffer and the tensor classes by dtype."""
-        name = cls.name if isinstance(cls, (Class, Native)) else ""
+        name = str(cls.name) if isinstance(cls, (Class, Native)) else ""
         if name == "Parameter":
             return value.is_parameter
         if name == "Buffer":

@@ -79,7 +79,7 @@ class TorchApi:
         self.classes = self._tensor_classes()
         self.functional = Namespace("torch.nn.functional", {}, self._functional)
         self.nn = Namespace("torch.nn", self._nn_entries(), self._layer)
-        self.torch = Namespace("torch", self._entries(), self._fallback)
+        self.torch: Namespace = Namespace("torch", self._entries(), self._fallback)
         self.modules: dict[str, Namespace] = {"torch": self.torch, "torch.nn": self.nn, "torch.nn.functional": self.functional}
         self._submodules()
 

@@ -18,7 +18,8 @@ FALSE_QUESTIONS: Final = re.compile(
 BARE_DECORATORS: Final = frozenset({
     "can_return_tuple", "capture_outputs", "merge_with_config_defaults", "check_model_inputs", "accepts_precomputed_kwargs",
     "compile_compatible_method_lru_cache", "copy_func", "dynamic_rope_update",
-    "auto_docstring", "use_experts_implementation", "filter_out_non_signature_kwargs", "strict", "dataclass_transform", "compile_friendly_flex_attention",
+    "auto_docstring", "use_experts_implementation", "filter_out_non_signature_kwargs", "strict", "dataclass_transform",
+    "compile_friendly_flex_attention",
 })  # fmt: skip
 """Used as `@name` or as `@name(...)`: what they decorate is returned as it is."""
 DECORATOR_MAKERS: Final = frozenset({  # always used as `@name(...)`
@@ -89,6 +90,7 @@ class TransformersHelpers:
 
     def __init__(self, library: Library, config_base: Class, *, custom: bool) -> None:
         self.library, self.config_base, self.custom = library, config_base, custom
+        self.generation_config: Class | None = None
         class_property = Native(lambda getter: Property(getter, on_class=True), "classproperty", lazy=True)
         library.presets["transformers.configuration_utils"] = {"classproperty": class_property}
 
@@ -132,18 +134,13 @@ class TransformersHelpers:
         return self.library.prelude(PRELUDE_VERSION_4).lookup(self.library.machine, "PretrainedConfig")
 
     def _generation_config(self) -> Class:
-        config = self.library.modules.get("class GenerationConfig")
-        if not isinstance(config, Class):
-            config = Class("GenerationConfig", module="transformers")
+        if self.generation_config is None:
+            config = self.generation_config = Class("GenerationConfig", module="transformers")
             config.namespace["__init__"] = Native(lambda config, *_, **kwargs: config.fields.update(kwargs), "__init__", lazy=True)
             for name in ("from_model_config", "from_dict", "from_pretrained"):
                 config.namespace[name] = fixed(name, value=None)
             config.namespace["_get_default_generation_params"] = fixed("_get_default_generation_params", value={})
-            self.generation_config = config
-        return config
-
-    def _interpreter_int(self) -> Any:
-        return self.library.machine.builtins["int"]
+        return self.generation_config
 
     TABLE: Final[dict[str, Callable[["TransformersHelpers"], Any]]] = {
         "logging": lambda self: Namespace(
