@@ -1,6 +1,7 @@
 """Everything one reading holds together: the machine, its library, torch's and transformers' stand-ins, and the phantom session."""
 
 import ast
+from typing import Any
 
 from weighbridge.phantom import Session
 from weighbridge.reading.auto_classes import AutoTables
@@ -41,6 +42,8 @@ class Runtime:
     ) -> None:
         self.constructing: bool = True
         self.device: Device = Device("meta")
+        self.kept: dict[Any, Any] = {}
+        """What jobs keep with a model: its tensors as they were read, adapters made for it."""
         self.session = Session()
         self.session.grad_enabled = False
         self.machine = Machine(limits or Limits())
