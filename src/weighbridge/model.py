@@ -1,7 +1,7 @@
 """A read model: what it is made of, by name and shape, and what reading it took for granted."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -137,14 +137,14 @@ class Model:
         unique = (parameter for parameter in self.parameters if parameter.tied_to is None)
         return sum(parameter.numel for parameter in unique if is_routed(parameter.name))
 
-    def structure(self, max_depth: int | None = None) -> tuple[Row, ...]:
-        """The module tree, depth first, with alike neighbours folded into one row."""
+    def structure(self, max_depth: int | None = None, outputs: Mapping[str, tuple[tuple[int, ...], int]] | None = None) -> tuple[Row, ...]:
+        """The module tree, depth first, with alike neighbours folded into one row; `outputs` are (shape, FLOPs) by path, if known."""
         children: dict[str, list[Module]] = {}
         by_path = {module.path: module for module in self.modules}
         for module in self.modules:
             if module.path:
                 children.setdefault(_parent(module.path, by_path), []).append(module)
-        return tuple(_rows(by_path[""], children, "", 0, max_depth)) if "" in by_path else ()
+        return tuple(_rows(by_path[""], children, "", 0, max_depth, outputs or {})) if "" in by_path else ()
 
 
 ROUTED_KEYS = ("num_experts", "n_routed_experts", "num_local_experts", "moe_num_experts", "num_moe_experts")
@@ -182,8 +182,15 @@ def _shape(module: Module, children: Mapping[str, list[Module]]) -> tuple[Any, .
     return module.class_name, module.parameters, module.total, below
 
 
-def _rows(module: Module, children: Mapping[str, list[Module]], index: str, depth: int, max_depth: int | None) -> Iterator[Row]:
-    yield Row(index or "0", module.path.rpartition(".")[2], module.class_name, module.total, depth=depth)
+Outputs = Mapping[str, tuple[tuple[int, ...], int]]
+
+
+def _rows(
+    module: Module, children: Mapping[str, list[Module]], index: str, depth: int, max_depth: int | None, outputs: Outputs
+) -> Iterator[Row]:
+    shape, flops = outputs.get(module.path, (None, None))
+    name = module.path.rpartition(".")[2]
+    yield Row(index or "0", name, module.class_name, module.total, depth=depth, output_shape=shape or None, flops=flops)
     if max_depth is not None and depth >= max_depth:
         return
     number, inner = 0, children.get(module.path, [])
@@ -192,8 +199,8 @@ def _rows(module: Module, children: Mapping[str, list[Module]], index: str, dept
         while end < len(inner) and inner[end].path.rpartition(".")[2].isdigit() and _shape(inner[end], children) == first:
             end += 1
         own_index = f"{index}.{number}" if index else str(number)
-        rows = list(_rows(inner[number], children, own_index, depth + 1, max_depth))
+        rows = list(_rows(inner[number], children, own_index, depth + 1, max_depth, outputs))
         name = rows[0].name if end == number + 1 else f"{rows[0].name}-{inner[end - 1].path.rpartition('.')[2]}"
-        yield Row(own_index, name, rows[0].type, rows[0].parameters, repeat=end - number, depth=depth + 1)
+        yield replace(rows[0], index=own_index, name=name, repeat=end - number, depth=depth + 1)
         yield from rows[1:]
         number = end

@@ -80,6 +80,7 @@ class ForwardTransformers:
             "ALL_ATTENTION_FUNCTIONS": self.attention_functions,
             "AttentionInterface": lambda: self.attention_functions().cls,
             "ALL_LAYERNORM_LAYERS": list,
+            "ModelOutput": lambda: self.library.prelude("transformers_outputs").lookup(self.library.machine, "ModelOutput"),
             "slice_logits_to_keep": lambda: Native(slice_logits, "slice_logits_to_keep", lazy=True, wants_machine=True),
         }
         self.library.helpers.append(self.helper)
