@@ -8,15 +8,15 @@ from weighbridge.base.dtypes import BY_NAME, INT64, DType
 from weighbridge.base.errors import CannotTell, UsageError, WeighError
 from weighbridge.jobs.adapters import applied
 from weighbridge.jobs.job import DEFAULT_CONTEXT_TOKENS, Job
-from weighbridge.jobs.prepare import call_arguments, made, place_weights, set_training
+from weighbridge.jobs.prepare import call_arguments, input_facts, made, place_weights, set_training
 from weighbridge.jobs.step import CUBLAS_WORKSPACE_BYTES
 from weighbridge.model import Model
 from weighbridge.phantom import Session, Storage, Tensor
 from weighbridge.reading.python import Instance
 from weighbridge.timeline import Growth, Peak, Run, Timeline
 
-CACHE_NAMES: Final = ("past_key_values", "cache_params", "past_buckets_states", "state")
-"""Under what an output gives its cache back."""
+CACHE_NAMES: Final = ("cache", "past_key_values", "cache_params", "past_buckets_states", "state")
+"""Under what an output gives its cache back, and forward takes it."""
 STEPS_APART: Final = 256
 """Two contexts so far apart show what one more token costs."""
 
@@ -123,10 +123,11 @@ class Serving:
             layers: tuple[Kept, ...] = ()
             decode = 0
             costs = dict(session.costs)
-            if cache is not None and "input_ids" in call:
+            place = next((name for name in CACHE_NAMES if name in input_facts(model).parameters), None)
+            if cache is not None and place is not None and "input_ids" in call:
                 del output
                 session.costs.clear()
-                output = self._call(session, {"input_ids": Tensor((sequences, 1), INT64), "past_key_values": cache}, cached=True)
+                output = self._call(session, {"input_ids": Tensor((sequences, 1), INT64), place: cache}, cached=True)
                 decode = session.flops - prefill
                 costs = dict(session.costs)
             if cache is not None:
@@ -139,10 +140,10 @@ class Serving:
         machine = self.model.machine
         session.phase = "forward"
         arguments = dict(call)
-        from weighbridge.jobs.prepare import input_facts  # noqa: PLC0415 - used here only
-
         if cached and "use_cache" in input_facts(self.model).parameters:
             arguments["use_cache"] = True
+        if "logits_to_keep" in input_facts(self.model).parameters:
+            arguments["logits_to_keep"] = 1  # as generate() calls it
         try:
             return machine.run(lambda: machine.call(self.model.root, [], arguments))
         except WeighError:
