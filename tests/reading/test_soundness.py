@@ -78,7 +78,8 @@ def test_a_pretrained_part_is_asked_for_by_name() -> None:
 
 
 def test_a_part_from_a_config_is_built() -> None:
-    body = "inner = AutoConfig.for_model('llama', hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1, vocab_size=4)\n"
+    sizes = "hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1, vocab_size=4"
+    body = f"inner = AutoConfig.for_model('llama', {sizes})\n"
     body += "self.tower = AutoModel.from_config(inner, torch_dtype='bfloat16')"
     assert probe(body, "from transformers import AutoConfig, AutoModel").total == 20 + 4 * 8 + 4 * 64 + 3 * 64 + 3 * 8
 
@@ -109,7 +110,7 @@ def test_an_unknown_model_type_is_told() -> None:
         "import numpy as np\nx = np.zeros((10 ** 6, 10 ** 6))",
         "import numpy as np\nx = np.arange(10 ** 13)",
         "x = torch.arange(10 ** 13).tolist()",
-        "self._tied_weights_keys = {'(a+)+$': 'known'}\nself.config.tie_word_embeddings = True\nself.all = self.get_expanded_tied_weights_keys()",
+        "self._tied_weights_keys = {'(a+)+$': 'known'}\nconfig.tie_word_embeddings = True\nself.get_expanded_tied_weights_keys()",
     ],
 )
 def test_hostile_code_is_refused_by_one_of_our_errors(body: str) -> None:

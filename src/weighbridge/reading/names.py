@@ -1,5 +1,6 @@
 """A built module's parameters, buffers and modules by name, as a Model."""
 
+from math import prod
 from typing import TYPE_CHECKING
 
 from weighbridge.base.dtypes import DType
@@ -34,25 +35,21 @@ def buffers_of(root: ModuleInstance) -> tuple[Buffer, ...]:
 
 def modules_of(root: ModuleInstance) -> tuple[Module, ...]:
     """Every module with the unique parameters it holds."""
-    sizes: dict[int, int] = {}
-    counted: set[int] = set()
     listed = list(walk(root, seen=set()))
+    counted: set[int] = set()
     own: dict[int, int] = {}
     for _, module in listed:
-        tensors = [tensor for tensor in module.parameters.values() if tensor is not None and id(tensor) not in counted]
-        counted.update(id(tensor) for tensor in tensors)
-        own[id(module)] = sum(_numel(tensor) for tensor in {id(tensor): tensor for tensor in tensors}.values())
+        size = 0
+        for tensor in module.parameters.values():
+            if tensor is not None and id(tensor) not in counted:
+                counted.add(id(tensor))
+                size += prod(tensor.shape)
+        own[id(module)] = size
+    sizes: dict[int, int] = {}
     for _, module in reversed(listed):
-        children = {id(child) for child in module.modules.values() if child is not None}
-        sizes[id(module)] = own[id(module)] + sum(sizes.get(child, 0) for child in children)
+        below = {id(child) for child in module.modules.values() if child is not None} if module.modules else ()
+        sizes[id(module)] = own[id(module)] + sum(sizes.get(child, 0) for child in below)
     return tuple(Module(path, module.cls.name, own[id(module)], sizes[id(module)]) for path, module in listed)
-
-
-def _numel(tensor: Tensor) -> int:
-    total = 1
-    for size in tensor.shape:
-        total *= size
-    return total
 
 
 def describe(request: "Request", runtime: Runtime, chosen: "Chosen", root: ModuleInstance) -> Model:

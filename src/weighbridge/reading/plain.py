@@ -3,15 +3,18 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from math import prod
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from weighbridge.base.dtypes import BY_NAME
+from weighbridge.base.dtypes import BY_NAME, DType
 from weighbridge.base.errors import BadInput
 from weighbridge.model import Buffer, Hole, Model, Module, Parameter
+from weighbridge.reading.checks import LARGEST
 
 if TYPE_CHECKING:
     from weighbridge.reading.reader import Request
 
+Value = TypeVar("Value")
 GRAPH_SCHEMA = "weighbridge.graph/1"
 FACTS = ("title", "model_type", "architecture", "custom_code", "transformers_version")
 TEXTS = ("files_read", "defaulted", "unread", "notes")
@@ -46,22 +49,67 @@ def model_to_plain(model: Model) -> dict[str, Any]:
 
 
 def model_from_plain(values: Mapping[str, Any]) -> Model:
-    """The model again, without live objects."""
-    facts: dict[str, Any] = {name: values[name] for name in FACTS} | {name: tuple(values[name]) for name in TEXTS}
+    """The model again, without live objects; TypeError, ValueError or KeyError where a value is not what it must be."""
+    if not isinstance(values["config_values"], Mapping):
+        raise TypeError("config_values is no object")
     return Model(
-        **facts,
-        parameters=tuple(
-            Parameter(name, tuple(shape), BY_NAME[dtype], tied, train) for name, shape, dtype, tied, train in values["parameters"]
-        ),
-        buffers=tuple(
-            Buffer(name, None if shape is None else tuple(shape), BY_NAME[dtype] if dtype else None, keep)
-            for name, shape, dtype, keep in values["buffers"]
-        ),
-        modules=tuple(Module(*module) for module in values["modules"]),
-        holes=tuple(Hole(**hole) for hole in values["holes"]),
+        **{name: _checked(values, name, bool if name == "custom_code" else str) for name in FACTS},
+        **{name: tuple(_typed(text, str, name) for text in _checked(values, name, list)) for name in TEXTS},
+        parameters=tuple(_parameter(*row) for row in _checked(values, "parameters", list)),
+        buffers=tuple(_buffer(*row) for row in _checked(values, "buffers", list)),
+        modules=tuple(_module(*row) for row in _checked(values, "modules", list)),
+        holes=tuple(_hole(**row) for row in _checked(values, "holes", list)),
         config_values=values["config_values"],
-        config_dtype=BY_NAME[values["config_dtype"]] if values["config_dtype"] else None,
+        config_dtype=_dtype(values["config_dtype"]),
     )
+
+
+def _checked(values: Mapping[str, Any], name: str, kind: type[Value]) -> Value:
+    return _typed(values[name], kind, name)
+
+
+def _typed(value: Any, kind: type[Value], what: str) -> Value:
+    if type(value) is not kind:
+        raise TypeError(f"{what} holds {str(value)[:40]!r}, which is no {kind.__name__}")
+    return value
+
+
+def _size(value: Any, what: str) -> int:
+    if not 0 <= _typed(value, int, what) < LARGEST:
+        raise ValueError(f"{what} holds {str(value)[:40]}, which is no size")
+    return int(value)
+
+
+def _shape(value: Any, what: str) -> tuple[int, ...]:
+    shape = tuple(_size(size, f"the shape of {what}") for size in _typed(value, list, f"the shape of {what}"))
+    _size(prod(shape), f"the size of {what}")
+    return shape
+
+
+def _dtype(name: Any) -> DType | None:
+    return BY_NAME[_typed(name, str, "dtype")] if name is not None else None
+
+
+def _parameter(name: Any, shape: Any, dtype: Any, tied_to: Any, trainable: Any) -> Parameter:
+    name = _typed(name, str, "a parameter's name")
+    if tied_to is not None:
+        _typed(tied_to, str, f"tied_to of {name}")
+    kind = BY_NAME[_typed(dtype, str, "dtype")]
+    return Parameter(name, _shape(shape, name), kind, tied_to, _typed(trainable, bool, f"trainable of {name}"))
+
+
+def _buffer(name: Any, shape: Any, dtype: Any, persistent: Any) -> Buffer:
+    name = _typed(name, str, "a buffer's name")
+    return Buffer(name, None if shape is None else _shape(shape, name), _dtype(dtype), _typed(persistent, bool, f"persistent of {name}"))
+
+
+def _module(path: Any, class_name: Any, parameters: Any, total: Any) -> Module:
+    path = _typed(path, str, "a module's path")
+    return Module(path, _typed(class_name, str, f"the class of {path}"), _size(parameters, path), _size(total, path))
+
+
+def _hole(what: Any, why: Any, file: Any, line: Any) -> Hole:
+    return Hole(_typed(what, str, "a hole"), _typed(why, str, "a hole"), _typed(file, str, "a hole"), _size(line, "a hole"))
 
 
 def model_to_graph(model: Model) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """The reading itself: a machine, its library, the configuration, the class, and the model that comes of them."""
 
 import ast
-from collections.abc import Mapping
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any
 from weighbridge.base.errors import CannotTell, WeighError
 from weighbridge.model import Model
 from weighbridge.phantom import Session
-from weighbridge.reading import configs, plain
+from weighbridge.reading import checks, configs, plain
 from weighbridge.reading.auto_classes import AutoTables
 from weighbridge.reading.cache import Cache
 from weighbridge.reading.glue.module_instance import ModuleInstance
@@ -79,6 +81,7 @@ def read_plain(payload: dict[str, Any]) -> dict[str, Any]:
 def read_request(request: Request) -> Model:
     """Read once as though optional packages were absent, and if the code insists on one, once more as though they were there."""
     configs.check_is_mapping(request.config)
+    checks.check_sizes(request.config)
     try:
         return _read_once(request, optional_present=False)
     except WeighError as error:
@@ -99,12 +102,24 @@ def _read_once(request: Request, *, optional_present: bool) -> Model:
     runtime = Runtime(sources, tables, Cache.default(), _parsed(), limits=request.limits, custom=bool(entries))
     runtime.machine.optional_present = optional_present
     try:
-        with runtime.session.activate():
+        with runtime.session.activate(), collector_paused():
             return runtime.machine.run(lambda: _build(request, runtime, entries))
     except WeighError:
         raise
     except Exception as error:
         raise runtime.machine.explain(error) from error
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Building makes many objects and almost no cycles: looking for cycles meanwhile costs more than the building."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
 
 
 def _build(request: Request, runtime: Runtime, entries: Mapping[str, str]) -> Model:
@@ -117,7 +132,7 @@ def _build(request: Request, runtime: Runtime, entries: Mapping[str, str]) -> Mo
     if not isinstance(root, ModuleInstance):
         raise CannotTell(f"what {chosen.cls.name} builds", "it is not a torch module")
     runtime.finish(root)
-    return describe(request, runtime, chosen, root)
+    return checks.checked(describe(request, runtime, chosen, root))
 
 
 def transformers_folder(path: str | None = None) -> Path:

@@ -148,14 +148,17 @@ class ModuleInstance(Instance):
 
 def walk(module: ModuleInstance, prefix: str = "", seen: set[int] | None = None) -> Iterator[tuple[str, ModuleInstance]]:
     """Every module with its path, parents first; each once where `seen` is given."""
-    if seen is not None:
-        if id(module) in seen:
-            return
-        seen.add(id(module))
-    yield prefix, module
-    for name, child in module.modules.items():
-        if child is not None:
-            yield from walk(child, f"{prefix}.{name}" if prefix else name, seen)
+    waiting = [(prefix, module)]
+    while waiting:
+        path, found = waiting.pop()
+        if seen is not None:
+            if id(found) in seen:
+                continue
+            seen.add(id(found))
+        yield path, found
+        if found.modules:
+            stem = f"{path}." if path else ""
+            waiting += [(stem + name, child) for name, child in reversed(found.modules.items()) if child is not None]
 
 
 def named_parameters(module: ModuleInstance, *, once: bool = True) -> Iterator[tuple[str, Tensor]]:

@@ -8,7 +8,7 @@ from weighbridge.base.errors import CannotTell
 from weighbridge.phantom import Tensor
 from weighbridge.reading.glue.auto_api import model_keywords, needs_repository
 from weighbridge.reading.glue.config_classes import ConfigInstance
-from weighbridge.reading.glue.module_instance import ModuleInstance, named_buffers, named_parameters
+from weighbridge.reading.glue.module_instance import ModuleInstance, named_buffers, named_parameters, walk
 from weighbridge.reading.glue.modules import get_tensor, module_at
 from weighbridge.reading.python import MISSING, Class, Machine, Namespace, Native, Property
 
@@ -47,6 +47,7 @@ class PreludeApi:
             "expand_ties": self.expand_ties,
             "tie": tie,
             "find_part": find_part,
+            "modules_with": modules_with,
             "get_tensor": get_tensor,
             "cannot_tell": cannot_tell,
         }
@@ -120,6 +121,13 @@ def find_part(machine: Machine, module: ModuleInstance, paths: tuple[str, ...]) 
         if found is not None:
             return found
     return module
+
+
+def modules_with(machine: Machine, module: ModuleInstance, name: str) -> list[ModuleInstance]:
+    """The modules, this one included, whose class has a method."""
+    found = [part for _, part in walk(module, seen=set())]
+    machine.tick(len(found))
+    return [part for part in found if part.cls.find(name) is not MISSING]
 
 
 def cannot_tell(machine: Machine, what: str, why: str) -> None:

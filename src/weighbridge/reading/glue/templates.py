@@ -70,10 +70,13 @@ class Copier:
         made = self.library.make(source.cls)
         self.memo[id(source)] = made
         made.fields = {name: value if type(value) in SCALARS else self.value(value) for name, value in source.fields.items()}
-        made.modules = {name: None if child is None else self.module(child) for name, child in source.modules.items()}
-        made.parameters = {name: None if tensor is None else self.tensor(tensor) for name, tensor in source.parameters.items()}
-        made.buffers = {name: self.value(value) for name, value in source.buffers.items()}
-        made.non_persistent = set(source.non_persistent)
+        if source.modules:
+            made.modules = {name: None if child is None else self.module(child) for name, child in source.modules.items()}
+        if source.parameters:
+            made.parameters = {name: None if tensor is None else self.tensor(tensor) for name, tensor in source.parameters.items()}
+        if source.buffers:
+            made.buffers = {name: self.value(value) for name, value in source.buffers.items()}
+            made.non_persistent = set(source.non_persistent)
         return made
 
     def tensor(self, source: Tensor) -> Tensor:

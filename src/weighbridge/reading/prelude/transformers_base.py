@@ -219,9 +219,8 @@ class PreTrainedModel(nn.Module, EmbeddingAccessMixin, ModuleUtilsMixin, PushToH
             output = self.get_output_embeddings()
             if output is not None:
                 self._tie_or_clone_weights(output, self.get_input_embeddings())
-        for module in self.modules():
-            if hasattr(module, "_tie_weights"):
-                module._tie_weights()
+        for module in glue.modules_with(self, "_tie_weights"):
+            module._tie_weights()
 
     def _tie_or_clone_weights(self, output_embeddings, input_embeddings):
         output_embeddings.weight = input_embeddings.weight
