@@ -8,6 +8,7 @@ from weighbridge.base.dtypes import DType
 from weighbridge.base.errors import DataDependent
 from weighbridge.phantom import OPERATIONS, Tensor
 from weighbridge.phantom.operations import item
+from weighbridge.phantom.ops.reductions import Pair
 from weighbridge.phantom.tensor import is_contiguous, numel
 from weighbridge.reading.glue.contexts import Mode, ModeForeign
 from weighbridge.reading.python import MISSING, Bound, Class, Foreign, Machine, Native, Unknown
@@ -306,6 +307,28 @@ class DeviceForeign(Foreign):
         return format(str(value), spec)
 
 
+class PairForeign(Foreign):
+    """(values, indices), as torch's named tuples."""
+
+    name = "tuple"
+
+    def getattr(self, machine: Machine, value: Any, name: str, default: Any = MISSING) -> Any:
+        """`values` and `indices`."""
+        return getattr(value, name) if name in {"values", "indices"} else super().getattr(machine, value, name, default)
+
+    def getitem(self, machine: Machine, value: Any, key: Any) -> Any:
+        """By place."""
+        return tuple(value)[key]
+
+    def iterate(self, machine: Machine, value: Any) -> Iterator[Any]:
+        """Unpacked."""
+        return iter(value)
+
+    def length(self, machine: Machine, value: Any) -> int:
+        """Two."""
+        return len(value)
+
+
 def adapters(runtime: "Runtime") -> dict[type, Foreign]:
     """The adapters of one reading."""
-    return {Tensor: TensorForeign(runtime, runtime.operations), DType: DTypeForeign(), Device: DeviceForeign(), Mode: ModeForeign()}
+    return {Tensor: TensorForeign(runtime, runtime.operations), DType: DTypeForeign(), Device: DeviceForeign(), Mode: ModeForeign(), Pair: PairForeign()}
