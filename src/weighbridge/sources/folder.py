@@ -102,7 +102,7 @@ def make_index(raw: bytes, name: str) -> TensorIndex:
     """An index file's bytes -> what it states."""
     weights, metadata = parse_index(raw, name)
     total = metadata.get("total_parameters")
-    return TensorIndex(tuple(sorted(weights)), stated_bytes(metadata), name, total if type(total) is int else None)
+    return TensorIndex(tuple(sorted(weights)), stated_bytes(metadata), name, total if type(total) is int and 0 < total < 1 << 63 else None)
 
 
 def read_headers(folder: Path, warnings: list[str]) -> CheckpointHeader | None:

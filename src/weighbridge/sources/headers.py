@@ -171,4 +171,4 @@ def parse_index(raw: bytes, where: str) -> tuple[dict[str, str], Mapping[str, An
 def stated_bytes(metadata: Mapping[str, Any]) -> int | None:
     """`metadata.total_size` of an index as whole bytes; None where it is absent or not a size."""
     total = metadata.get("total_size")
-    return int(total) if isinstance(total, int | float) and math.isfinite(total) and 0 < total < 1 << 63 else None
+    return int(total) if isinstance(total, int | float) and math.isfinite(total) and 1 <= total < 1 << 63 else None
