@@ -45,7 +45,7 @@ def read_attribute(machine: Machine, owner: Any, name: str, default: Any = MISSI
 def find_reader(machine: Machine, kind: type) -> Reader:
     """The reader for values of one Python type, remembered by the machine."""
     for base in kind.__mro__:
-        reader = READERS.get(base) or machine.readers.get(base)  # type: ignore[assignment]  # one of the two, or None
+        reader = READERS.get(base) or machine.readers.get(base)
         if reader is not None:
             break
     else:

@@ -153,7 +153,13 @@ def zip_items(machine: Machine, *iterables: Any, strict: Any = False) -> Iterato
 
 def map_items(machine: Machine, function: Any, *iterables: Any) -> Iterator[Any]:
     iterators = [protocols.iterate(machine, iterable) for iterable in iterables]
-    return (call(machine, function, list(args)) for args in zip(*iterators, strict=False) if machine.tick(1) is None)
+
+    def each() -> Iterator[Any]:
+        for args in zip(*iterators, strict=False):
+            machine.tick(1)
+            yield call(machine, function, list(args))
+
+    return each()
 
 
 def filter_items(machine: Machine, function: Any, items: Any) -> Iterator[Any]:

@@ -28,6 +28,7 @@ from weighbridge.reading.python.values import (
 if TYPE_CHECKING:
     from weighbridge.reading.python.machine import Machine
 
+CLASS_STEPS = 20
 NOT_MEMBERS = (Function, Property, StaticMethod, ClassMethod, Native, CachedProperty, Class)
 
 
@@ -45,7 +46,11 @@ def make_class(
     machine: Machine, name: str, bases: list[Any], namespace: dict[str, Any], module: str, keywords: dict[str, Any], frame: Frame | None = None
 ) -> Class:
     """Make a class, name its descriptors, run the hooks of its bases."""
+    ancestors = sum(len(base.mro) for base in bases if isinstance(base, Class))
+    if ancestors > machine.limits.depth:
+        raise machine.exceeded("depth", f"a class with more than {machine.limits.depth} ancestors")
     machine.charge(1 + len(namespace))
+    machine.tick(CLASS_STEPS + ancestors)
     cls = Class(name, usable_bases(bases), namespace, module)
     if frame is not None:
         cls.annotations = frame.annotations or {}

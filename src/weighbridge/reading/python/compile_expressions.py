@@ -20,7 +20,7 @@ from weighbridge.reading.python.values import Frame, Super, Unknown
 
 def expression(node: ast.expr, scope: Scope) -> Expression:
     """The closure that evaluates an expression."""
-    compiler = TABLE.get(type(node))
+    compiler = EXPRESSIONS.get(type(node))
     if compiler is None:
         raise CannotTell(f"the expression {type(node).__name__}", "the interpreter has no such expression")
     return compiler(node, scope)
@@ -350,7 +350,7 @@ def compile_starred(node: ast.Starred, scope: Scope) -> Expression:
     return expression(node.value, scope)
 
 
-TABLE: dict[type[ast.expr], Callable[[Any, Scope], Expression]] = {
+EXPRESSIONS: dict[type[ast.expr], Callable[[Any, Scope], Expression]] = {
     ast.Constant: compile_constant,
     ast.Name: compile_name,
     ast.Attribute: compile_attribute,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from collections.abc import Generator as PythonGenerator
 from typing import Any
 
 from weighbridge.base.errors import CannotTell, WeighError
@@ -15,8 +16,9 @@ from weighbridge.reading.python.generators import Generator
 from weighbridge.reading.python.scopes import Scope, binds_yield
 from weighbridge.reading.python.values import Frame
 
+Run = PythonGenerator[Any, Any, Any]
 Statement = Callable[[Frame], Any]
-Steps = Callable[[Frame], Iterator[Any]]
+Steps = Callable[[Frame], Run]
 Compile = Callable[[ast.stmt, Scope], Statement]
 
 
@@ -65,7 +67,7 @@ class Body:
         """Statements one after the other."""
         parts = [(node.lineno, binds_yield([node]), self.statement(node)) for node in nodes]
 
-        def steps(frame: Frame) -> Iterator[Any]:
+        def steps(frame: Frame) -> Run:
             machine = frame.machine
             for line, yields, run in parts:
                 machine.tick(1)
@@ -89,7 +91,7 @@ class Body:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Yield) and not (node.value.value and binds_yield([node.value.value])):
             value = expression(node.value.value, self.scope) if node.value.value is not None else None
 
-            def plain(frame: Frame) -> Iterator[Any]:
+            def plain(frame: Frame) -> Run:
                 yield value(frame) if value is not None else None
 
             return plain
@@ -99,7 +101,7 @@ class Body:
         rest = self.compile_statement(rest_node, self.scope)
         names = [name for name, _ in hoist.taken]
 
-        def steps(frame: Frame) -> Iterator[Any]:
+        def steps(frame: Frame) -> Run:
             for each in yields:
                 yield from each(frame)
             try:
@@ -115,12 +117,12 @@ class Body:
         value = expression(node.value, self.scope) if node.value is not None else None
         if isinstance(node, ast.Yield):
 
-            def steps(frame: Frame) -> Iterator[Any]:
+            def steps(frame: Frame) -> Run:
                 frame.vars[name] = yield (value(frame) if value is not None else None)
 
             return steps
 
-        def delegate(frame: Frame) -> Iterator[Any]:
+        def delegate(frame: Frame) -> Run:
             assert value is not None
             iterator = protocols.iterate(frame.machine, value(frame))
             for item in iterator:
@@ -138,7 +140,7 @@ class Body:
         self.check(node.test)
         test, body, orelse = expression(node.test, self.scope), self.block(node.body), self.block(node.orelse)
 
-        def steps(frame: Frame) -> Iterator[Any]:
+        def steps(frame: Frame) -> Run:
             return (yield from (body if protocols.truth(frame.machine, test(frame)) else orelse)(frame))
 
         return steps
@@ -148,7 +150,7 @@ class Body:
         iterable, store = expression(node.iter, self.scope), compile_target(node.target, self.scope, expression)
         body, orelse = self.block(node.body), self.block(node.orelse)
 
-        def steps(frame: Frame) -> Iterator[Any]:
+        def steps(frame: Frame) -> Run:
             for item in protocols.iterate(frame.machine, iterable(frame)):
                 frame.machine.tick(1)
                 store(frame, item)
@@ -166,7 +168,7 @@ class Body:
         self.check(node.test)
         test, body, orelse = expression(node.test, self.scope), self.block(node.body), self.block(node.orelse)
 
-        def steps(frame: Frame) -> Iterator[Any]:
+        def steps(frame: Frame) -> Run:
             while protocols.truth(frame.machine, test(frame)):
                 frame.machine.tick(1)
                 signal = yield from body(frame)
@@ -190,7 +192,7 @@ class Body:
             for handler in node.handlers
         ]
 
-        def inner(frame: Frame) -> Iterator[Any]:
+        def inner(frame: Frame) -> Run:
             caught: BaseException | None = None
             signal = None
             try:
@@ -216,7 +218,7 @@ class Body:
             finally:
                 caught = None
 
-        def steps(frame: Frame) -> Iterator[Any]:
+        def steps(frame: Frame) -> Run:
             caught: BaseException | None = None
             signal = None
             try:
@@ -248,7 +250,7 @@ class Body:
         manager_of = expression(item.context_expr, self.scope)
         store = compile_target(item.optional_vars, self.scope, expression) if item.optional_vars is not None else None
 
-        def steps(frame: Frame) -> Iterator[Any]:
+        def steps(frame: Frame) -> Run:
             machine, manager = frame.machine, manager_of(frame)
             value = exceptions.enter(machine, manager)
             if store is not None:

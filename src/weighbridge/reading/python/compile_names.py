@@ -38,12 +38,9 @@ def load_name(name: str, scope: Scope) -> Expression:
 
         return load_cell
     if kind == IN_CLASS:
-        owner, outer_name = scope.host.owner_outside(name)
 
         def load_class(frame: Frame) -> Any:
             value = frame.vars.get(name, MISSING)
-            if value is MISSING and owner is not None:
-                value = frame.cells[outer_name].value
             return value if value is not MISSING else frame.module.lookup(frame.machine, name)
 
         return load_class

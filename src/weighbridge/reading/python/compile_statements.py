@@ -8,13 +8,14 @@ from functools import partial
 from typing import Any
 
 from weighbridge.base.errors import CannotTell
-from weighbridge.reading.python import comprehensions, exceptions, imports, operators, protocols
+from weighbridge.reading.python import exceptions, imports, operators, protocols
 from weighbridge.reading.python.calls import call
 from weighbridge.reading.python.code import Block, FunctionCode
 from weighbridge.reading.python.compile_classes import compile_class, compile_function
-from weighbridge.reading.python.compile_expressions import expression
+from weighbridge.reading.python.compile_expressions import EXPRESSIONS, expression
 from weighbridge.reading.python.compile_generators import compile_generator
 from weighbridge.reading.python.compile_names import compile_delete, compile_target, delete_name, store_name
+from weighbridge.reading.python.comprehensions import COMPREHENSIONS
 from weighbridge.reading.python.functions import BREAK, CONTINUE, RETURN, run_block
 from weighbridge.reading.python.patterns import compile_pattern
 from weighbridge.reading.python.scopes import Scope
@@ -22,7 +23,7 @@ from weighbridge.reading.python.undecided import decide_if
 from weighbridge.reading.python.values import Annotation, Frame, Unknown
 
 Statement = Callable[[Frame], Any]
-assert comprehensions.TABLE
+EXPRESSIONS.update(COMPREHENSIONS)
 
 
 def compile_statement(node: ast.stmt, scope: Scope) -> Statement:
@@ -261,10 +262,9 @@ def with_item(item: ast.withitem, scope: Scope, body: Callable[[Frame, Any], Any
     manager = expression(item.context_expr, scope)
     store = compile_target(item.optional_vars, scope, expression) if item.optional_vars is not None else None
 
-    def inside(frame: Frame, value: Any) -> Any:
+    def inside(frame: Frame, entered: list[Any]) -> Any:
         if store is not None:
-            store(frame, value)
-        del value
+            store(frame, entered.pop())
         return body(frame, None)
 
     return lambda frame, _value: exceptions.within(frame, manager(frame), inside)

@@ -8,7 +8,7 @@ from typing import Any
 
 from weighbridge.reading.python import protocols
 from weighbridge.reading.python.code import Expression
-from weighbridge.reading.python.compile_expressions import TABLE, expression
+from weighbridge.reading.python.compile_expressions import expression
 from weighbridge.reading.python.compile_names import Store, compile_target
 from weighbridge.reading.python.scopes import ComprehensionNode, Scope
 from weighbridge.reading.python.values import Cell, Frame
@@ -141,11 +141,9 @@ def compile_generator_expression(node: ast.GeneratorExp, scope: Scope) -> Expres
     return build
 
 
-TABLE.update(
-    {
-        ast.ListComp: compile_inlined,
-        ast.SetComp: compile_inlined,
-        ast.DictComp: compile_inlined,
-        ast.GeneratorExp: compile_generator_expression,
-    }
-)
+COMPREHENSIONS: dict[type[ast.expr], Callable[[Any, Scope], Expression]] = {
+    ast.ListComp: compile_inlined,
+    ast.SetComp: compile_inlined,
+    ast.DictComp: compile_inlined,
+    ast.GeneratorExp: compile_generator_expression,
+}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from weighbridge.base.errors import LimitExceeded, WeighError
+from weighbridge.base.errors import CannotTell, WeighError
 from weighbridge.reading.python.calls import call
 from weighbridge.reading.python.protocols import cannot, truth, type_name
 from weighbridge.reading.python.values import MISSING, Class, Frame, Instance, Namespace, Raised, Unknown
@@ -28,7 +28,7 @@ class ContextManager:
 
 def catchable(machine: Machine, error: BaseException) -> BaseException:
     """The exception, freed of what it would keep alive; refusals and Python's own exhaustion go on as refusals."""
-    if isinstance(error, WeighError):
+    if isinstance(error, (WeighError, KeyboardInterrupt, SystemExit)):
         raise error
     if isinstance(error, (RecursionError, MemoryError)) and error.__traceback__ is not None and not error.args:
         raise machine.exceeded("depth", "nesting deeper than the interpreter can follow")
@@ -63,6 +63,8 @@ def to_exception(machine: Machine, value: Any) -> BaseException:
     if isinstance(value, WeighError):
         return value
     if isinstance(value, BaseException):
+        if not isinstance(value, Exception):
+            raise CannotTell(f"what comes after a {type(value).__name__}", "the source ends the process there").at(*machine.place)
         value.__traceback__ = None
         value.__dict__.pop("weighbridge_trace", None)
         return value
@@ -189,24 +191,22 @@ def finish(frame: Frame, inner: Callable[[Frame], Any], final: Callable[[Frame],
     return signal
 
 
-def within(frame: Frame, manager: Any, body: Callable[[Frame, Any], Any]) -> Any:
-    """with manager: body."""
+def within(frame: Frame, manager: Any, body: Callable[[Frame, list[Any]], Any]) -> Any:
+    """with manager: body. The body takes the entered value out of the list it is given, so that nothing else holds it."""
     machine = frame.machine
-    value = enter(machine, manager)
+    entered = [enter(machine, manager)]
     caught: BaseException | None = None
     signal = None
     try:
-        signal = body(frame, value)
+        signal = body(frame, entered)
     except Exception as error:
         if isinstance(error, WeighError):
             leave(machine, manager, error)
             raise
         caught = error
-    value = None
+    entered.clear()
     result = frame.result
     if caught is not None:
-        if isinstance(caught, LimitExceeded):
-            raise caught
         try:
             if not leave(machine, manager, catchable(machine, caught)):
                 raise caught

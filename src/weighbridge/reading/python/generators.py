@@ -50,7 +50,7 @@ class Generator:
                 return next(self.steps)
             return getattr(self.steps, how)(value)
         except StopIteration as stop:
-            self.result = stop.value if stop.value is not None else frame.result
+            self.result = stop.value = frame.result
             self.frame = None
             raise
         except Exception as error:

@@ -43,7 +43,7 @@ def text_method(name: str) -> Native:
 
 
 def join(machine: Machine, text: str, items: Any) -> Any:
-    parts = []
+    parts: list[str] = []
     for item in protocols.as_list(machine, items):
         if type(item) is Unknown:
             return machine.unknown(f"str.join with {item.why}")

@@ -22,7 +22,7 @@ from weighbridge.reading.python.values import (
 if TYPE_CHECKING:
     from weighbridge.reading.python.machine import Machine
 
-DICT_VIEWS = (type({}.keys()), type({}.values()), type({}.items()))
+DICT_VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 SCALARS = frozenset([int, float, bool, str, bytes, complex, type(None)])
 CONTAINERS = frozenset([list, tuple, dict, set, frozenset, str, range, bytes, DefaultDict, *DICT_VIEWS])
 PLAIN = SCALARS | frozenset([list, tuple, dict, set, frozenset, range])
@@ -217,8 +217,8 @@ def dict_key(machine: Machine, key: Any) -> Any:
     if isinstance(key, Instance):
         if type(key.payload) is tuple:
             check_tuple(machine, key.payload, 0)
-        elif key.payload is None and key.cls.find("__hash__") is None:
-            raise TypeError(f"unhashable type: '{key.cls.name}'")
+        elif key.payload is None:
+            check_instance_key(machine, key)
         return key
     if kind in {list, dict, set, DefaultDict}:
         raise TypeError(f"unhashable type: '{kind.__name__}'")
@@ -226,6 +226,18 @@ def dict_key(machine: Machine, key: Any) -> Any:
     if adapter is not None and not adapter.hashable:
         raise TypeError(f"unhashable type: '{adapter.name}'")
     return key
+
+
+def check_instance_key(machine: Machine, key: Instance) -> None:
+    """Refuse objects that are not hashable; one with a __hash__ of its own is told apart by identity, and that is noted."""
+    if key.cls.key_names is not None:
+        check_tuple(machine, key.key(), 0)
+        return
+    method = key.cls.find("__hash__")
+    if method is None:
+        raise TypeError(f"unhashable type: '{key.cls.name}'")
+    if method is not MISSING and not isinstance(method, Native):
+        machine.note(f"{key.cls.name}.__hash__ is not called: as keys, its objects are told apart by identity")
 
 
 def check_tuple(machine: Machine, key: tuple[Any, ...], depth: int) -> None:
@@ -236,6 +248,11 @@ def check_tuple(machine: Machine, key: tuple[Any, ...], depth: int) -> None:
     for part in key:
         if type(part) is tuple:
             check_tuple(machine, part, depth + 1)
+        elif isinstance(part, Instance):
+            if part.cls.key_names is not None or type(part.payload) is tuple:
+                check_tuple(machine, part.payload if type(part.payload) is tuple else part.key(), depth + 1)
+            else:
+                dict_key(machine, part)
         elif type(part) is Unknown:
             raise cannot(machine, "a key that is", part)
         elif type(part) in {list, dict, set, DefaultDict}:

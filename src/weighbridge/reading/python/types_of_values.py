@@ -208,7 +208,7 @@ def is_instance(machine: Machine, value: Any, cls: Any) -> Any:
     """isinstance(value, cls)."""
     if type(cls) is tuple or isinstance(cls, Union):
         unknown: Any = False
-        for member in cls if type(cls) is tuple else cls.members:
+        for member in cls.members if isinstance(cls, Union) else cls:
             result = is_instance(machine, value, member)
             if result is True:
                 return True
@@ -251,7 +251,7 @@ def is_builtin(value: Any, kind: TypeObject) -> bool:
 def is_subclass(machine: Machine, cls: Any, other: Any) -> Any:
     """issubclass(cls, other)."""
     if type(other) is tuple or isinstance(other, Union):
-        return any(is_subclass(machine, cls, member) is True for member in (other if type(other) is tuple else other.members))
+        return any(is_subclass(machine, cls, member) is True for member in (other.members if isinstance(other, Union) else other))
     if type(cls) is Unknown:
         return machine.unknown(f"issubclass({cls.why})")
     if not isinstance(cls, (Class, TypeObject, type)):

@@ -87,15 +87,21 @@ class Instance:
 
     def __hash__(self) -> int:
         payload = self.payload
-        return hash(payload) if type(payload) in KEY_TYPES else object.__hash__(self)
+        if type(payload) in KEY_TYPES:
+            return hash(payload)
+        return hash(self.key()) if self.cls.key_names is not None else object.__hash__(self)
+
+    def key(self) -> tuple[Any, ...]:
+        """What objects of a hashable dataclass are told apart by."""
+        return tuple(self.fields.get(name) for name in self.cls.key_names or ())
 
     def __eq__(self, other: object) -> bool:
-        """As keys of dicts and sets: objects derived from text, numbers or tuples are equal by value, others by identity."""
+        """As keys of dicts and sets: objects derived from text, numbers or tuples, and frozen dataclasses, are equal by value."""
         if self is other:
             return True
         payload = self.payload
         if type(payload) not in KEY_TYPES:
-            return False
+            return isinstance(other, Instance) and self.cls.key_names is not None and other.cls is self.cls and self.key() == other.key()
         value = other.payload if isinstance(other, Instance) else other
         return type(value) in KEY_TYPES and bool(payload == value)
 
@@ -194,10 +200,11 @@ class Class:
         self.instance_type: type[Instance] = instance_type or next((c.instance_type for c in inherited if c.instance_type is not Instance), Instance)
         self.constructor: Callable[..., Any] | None = next((c.constructor for c in inherited if c.constructor), None)
         self.hook: Callable[..., Any] | None = None
-        self.is_enum = any(c.is_enum for c in inherited)
+        self.is_enum: bool = any(c.is_enum for c in inherited)
         self.unknown_base = next((c.unknown_bases[0].why for c in self.mro if c.unknown_bases), "")
-        self.frozen = False
+        self.frozen: bool = False
         self.fields: dict[str, Any] | None = None
+        self.key_names: tuple[str, ...] | None = next((c.key_names for c in inherited if c.key_names is not None), None)
         self.annotations: dict[str, Annotation] = {}
         self.place: tuple[str, int] = ("", 0)
         self.cache: dict[str, Any] = {}

@@ -13,7 +13,7 @@ from weighbridge.reading.python.values import MISSING, Class, FieldSpec, Instanc
 if TYPE_CHECKING:
     from weighbridge.reading.python.machine import Machine
 
-ABSENT = Unknown("dataclasses.MISSING", "stub")
+ABSENT = Instance(Class("_MISSING_TYPE", [], {}, "dataclasses"))
 FIELD_CLASS = Class("Field", [], {}, "dataclasses")
 
 
@@ -139,6 +139,8 @@ def process(machine: Machine, cls: Class, options: dict[str, Any]) -> Class:
         namespace["__eq__"] = native(same, "__eq__")
         if options.get("frozen") is not True and options.get("unsafe_hash") is not True:
             namespace.setdefault("__hash__", None)
+        elif "__hash__" not in namespace:
+            cls.key_names = tuple(names)
     if options.get("frozen") is True:
         namespace["__setattr__"] = native(refuse, "frozen")
     if options.get("order") is True:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from weighbridge.reading.python import operators, protocols
@@ -197,7 +197,7 @@ def tee(machine: Machine, items: Any, copies: int = 2) -> tuple[Any, ...]:
 def itertools_module(_machine: Machine) -> Namespace:
     chained: Native = native(chain, "chain")
     chained.attributes = {"from_iterable": native(chain_from, "from_iterable")}
-    functions = {
+    functions: dict[str, Callable[..., Any]] = {
         "repeat": repeat,
         "count": count,
         "cycle": cycle,

@@ -38,7 +38,7 @@ def reduce(machine: Machine, function: Any, items: Any, *initial: Any) -> Any:
 def update_wrapper(machine: Machine, wrapper: Any, wrapped: Any, **_options: Any) -> Any:
     if isinstance(wrapper, (Function, Native)):
         if isinstance(wrapper, Function) and isinstance(wrapped, (Function, Native)):
-            wrapper.name = wrapped.name
+            wrapper.name = wrapped.name or wrapper.name
         machine.setattr(wrapper, "__wrapped__", wrapped)
     return wrapper
 
