@@ -10,7 +10,7 @@ from weighbridge.reading.cache import Cache
 from weighbridge.reading.source_set import TransformersSource
 
 FILES: Final = ("auto_mappings.py", "configuration_auto.py", "modeling_auto.py")
-KIND: Final = "auto-2"
+KIND: Final = "auto-3"
 """The name of the cached form; its number grows whenever the form changes."""
 CONFIGS: Final = "CONFIG_MAPPING_NAMES"
 FOLDERS: Final = "SPECIAL_MODEL_TYPE_TO_MODULE_NAME"
@@ -115,7 +115,9 @@ def _read_statement(statement: ast.stmt, names: dict[str, Any], lazy: dict[str, 
 def _literal(node: ast.expr, names: dict[str, Any]) -> Any:
     """A dict from a literal, OrderedDict(...), or one unpacking such names; None for anything else."""
     match node:
-        case ast.Call(func=ast.Name(id="OrderedDict" | "dict"), args=args, keywords=keywords):
+        case ast.Call(
+            func=ast.Name(id="OrderedDict" | "dict") | ast.Subscript(value=ast.Name(id="OrderedDict" | "dict")), args=args, keywords=keywords
+        ):
             merged: dict[str, Any] = {}
             for part in [_literal(value, names) for value in (*args, *(keyword.value for keyword in keywords if keyword.arg is None))]:
                 merged.update(_pairs(part))

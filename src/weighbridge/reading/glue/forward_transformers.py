@@ -71,8 +71,8 @@ class ForwardTransformers:
             "merge_with_config_defaults": lambda: decorator(self.merge_defaults),
             "check_model_inputs": lambda: decorator(lambda function: self.capture_outputs(self.merge_defaults(function))),
             "deprecate_kwarg": lambda: Native(self.deprecate, "deprecate_kwarg", lazy=True),
-            "select_hidden_states": lambda: self.library.real(CAPTURING).lookup(self.library.machine, "select_hidden_states"),
-            "OutputRecorder": lambda: self.library.real(CAPTURING).lookup(self.library.machine, "OutputRecorder"),
+            "select_hidden_states": lambda: self.library.real(self.capturing()).lookup(self.library.machine, "select_hidden_states"),
+            "OutputRecorder": lambda: self.library.real(self.capturing()).lookup(self.library.machine, "OutputRecorder"),
             "maybe_autocast": lambda: Native(maybe_autocast, "maybe_autocast", lazy=True),
             "GeneralInterface": lambda: self.library.real(GENERIC).lookup(self.library.machine, "GeneralInterface"),
             "use_experts_implementation": lambda: self.library.get("transformers.integrations.moe", "use_experts_implementation"),
@@ -118,11 +118,15 @@ class ForwardTransformers:
                         kwargs.pop(name, None)
                 return machine.call(function, args, kwargs)
             if not real:
-                decorate = self.library.real(CAPTURING).lookup(machine, "capture_outputs")
+                decorate = self.library.real(self.capturing()).lookup(machine, "capture_outputs")
                 real.append(machine.call(decorate, [function]))
             return machine.call(real[0], args, kwargs)
 
         return wrapping(function, run)
+
+    def capturing(self) -> str:
+        """The module that captures outputs; older versions keep it among the generic helpers."""
+        return CAPTURING if self.library.sources.find(CAPTURING) is not None else GENERIC
 
     def merge_defaults(self, function: Any) -> Native:
         """Arguments that were not given come from the configuration."""

@@ -17,7 +17,7 @@ from weighbridge.reading.source_set import REPOSITORY, SourceSet, SourceText
 
 INTERPRETED: Final = re.compile(
     r"transformers\.(activations|audio_utils|backbone_utils|cache_utils|configuration_utils|image_transforms|masking_utils|modeling_layers"
-    r"|modeling_outputs|modeling_rope_utils|pytorch_utils|time_series_utils|vision_utils|utils\.constants|decision(\..*)?|loss(\..*)?"
+    r"|modeling_outputs|modeling_rope_utils|pytorch_utils|time_series_utils|vision_utils|utils\.(constants|backbone_utils)|decision(\..*)?|loss(\..*)?"
     r"|integrations\.(heterogeneity(\..*)?|moe|sdpa_attention)|models\.(?!auto(\.|$)).*)"
 )
 """The modules of transformers that are read as they stand."""

@@ -188,7 +188,7 @@ class PreTrainedModel(nn.Module, EmbeddingAccessMixin, ModuleUtilsMixin, PushToH
 
     def init_weights(self):
         if glue.version_4_ties(self):
-            self._tie_as_version_4()
+            self.tie_weights()
         else:
             self.tie_weights(recompute_mapping=False)
 
@@ -211,9 +211,10 @@ class PreTrainedModel(nn.Module, EmbeddingAccessMixin, ModuleUtilsMixin, PushToH
         if not hasattr(self, "all_tied_weights_keys"):
             self.all_tied_weights_keys = self.get_expanded_tied_weights_keys()
         glue.tie(self, self.all_tied_weights_keys)
+        if glue.version_4_ties(self):
+            self._tie_as_version_4()
 
     def _tie_as_version_4(self):
-        glue.tie(self, self.all_tied_weights_keys)
         config = self.config.get_text_config(decoder=True) if hasattr(self.config, "get_text_config") else self.config
         if getattr(config, "tie_word_embeddings", True):
             output = self.get_output_embeddings()
@@ -226,6 +227,9 @@ class PreTrainedModel(nn.Module, EmbeddingAccessMixin, ModuleUtilsMixin, PushToH
         output_embeddings.weight = input_embeddings.weight
         if hasattr(output_embeddings, "out_features") and hasattr(input_embeddings, "num_embeddings"):
             output_embeddings.out_features = input_embeddings.num_embeddings
+
+    def _tie_embedding_weights(self, output_embeddings, input_embeddings):
+        self._tie_or_clone_weights(output_embeddings, input_embeddings)
 
     def _tie_encoder_decoder_weights(self, *args, **kwargs):
         pass
