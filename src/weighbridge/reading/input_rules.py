@@ -191,7 +191,9 @@ def _text_zeros(facts: InputFacts, sizes: Sizes) -> InputSpec:
 def _decoder_ids(facts: InputFacts, sizes: Sizes) -> InputSpec:
     limit = facts.number("max_target_positions", parts=("decoder",), default=1 << 40) or 1 << 40
     length = min(sizes.seq_tokens, limit)
-    return constant((sizes.batch, length), ordinary_token(facts), why="as long as the encoder's input, within the decoder's positions")
+    channels = facts.number("num_channels", parts=("decoder_config",)) if "decoder_config" in facts.config else 0
+    shape = (sizes.batch, length, channels) if channels else (sizes.batch, length)
+    return constant(shape, ordinary_token(facts), why="as long as the encoder's input, within the decoder's positions")
 
 
 def _pixels(facts: InputFacts, sizes: Sizes) -> InputSpec:
@@ -263,6 +265,8 @@ def _pixel_attention_mask(facts: InputFacts, sizes: Sizes) -> InputSpec:
 
 def _features(facts: InputFacts, sizes: Sizes) -> InputSpec:
     frames, bins = sound_frames(facts), mel_bins(facts)
+    if facts.takes("is_longer"):
+        return InputSpec((sizes.batch, 1, 1024, bins), sizes.floating, why="one spectrogram of ten seconds")
     fixed = 0 < facts.number("max_source_positions", parts=AUDIO_PARTS) <= 1500
     shape = (sizes.batch, bins, frames) if fixed else (sizes.batch, frames, bins)
     return InputSpec(shape, sizes.floating, why=f"{frames} frames of 10 ms")
@@ -304,6 +308,8 @@ def _boxes(facts: InputFacts, sizes: Sizes) -> InputSpec:
 
 
 def _hidden(facts: InputFacts, sizes: Sizes) -> InputSpec:
+    if facts.takes("grid_thw"):
+        return _pixels(facts, sizes)  # a vision tower by itself calls its patches so
     width = facts.number("hidden_size", "d_model", default=768)
     return InputSpec((sizes.batch, sizes.seq_tokens, width), sizes.floating)
 
@@ -348,6 +354,9 @@ RULES: dict[str, Rule] = {
     "aspect_ratio_mask": _shaped("batch", 1, "max_num_tiles", value=1, config=("max_num_tiles",)),
     "visual_feats": _shaped("batch", 36, "visual_feat_dim", dtype=None),
     "visual_pos": _shaped("batch", 36, "visual_pos_dim", dtype=None),
+    "image_attention_mask": lambda facts, sizes: constant((sizes.batch, text_length(facts, sizes), 1), 1, why="every token sees the picture"),
+    "image_merge_sizes": _shaped("batch", value=1),
+    "merge_sizes": _shaped("batch", value=1),
     "qformer_input_ids": _shaped("batch", 32, value=5),
     "use_cache": lambda _facts, _sizes: Literal(False, "a Trainer keeps no cache"),
     "return_loss": lambda _facts, _sizes: Literal(True, "a contrastive model's loss"),
@@ -365,6 +374,8 @@ COMPANIONS: dict[str, tuple[str, ...]] = {
         "moe_mm_token_type_ids",
         "aspect_ratio_ids",
         "aspect_ratio_mask",
+        "image_attention_mask",
+        "image_merge_sizes",
     ),
     "input_features": ("input_features_mask", "feature_attention_mask"),
     "past_values": ("past_time_features", "past_observed_mask"),

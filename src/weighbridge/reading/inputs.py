@@ -34,6 +34,32 @@ def candidate_inputs(
             if call and call not in seen:
                 seen.append(call)
                 yield call
+    for call in [varied for vary in VARIATIONS for first in seen for varied in vary(facts, first)]:
+        if call not in seen:
+            seen.append(call)
+            yield call
+
+
+def _without_cache(facts: InputFacts, call: Inputs) -> Iterator[Inputs]:
+    if facts.takes("use_cache") and "use_cache" not in call:
+        yield call | {"use_cache": Literal(False, "the default cache does not suit this model")}
+
+
+def _channels_first(_facts: InputFacts, call: Inputs) -> Iterator[Inputs]:
+    sound = call.get("input_features")
+    if isinstance(sound, InputSpec) and len(sound.shape) == 3:
+        batch, rows_, columns = sound.shape
+        yield call | {"input_features": InputSpec((batch, columns, rows_), sound.dtype, why="a spectrogram, bins first")}
+
+
+def _pairs(_facts: InputFacts, call: Inputs) -> Iterator[Inputs]:
+    pixels = call.get("pixel_values")
+    if isinstance(pixels, InputSpec) and len(pixels.shape) == 4:
+        yield call | {"pixel_values": InputSpec((pixels.shape[0], 2, *pixels.shape[1:]), pixels.dtype, why="two pictures a sample")}
+
+
+# Less likely forms of a call, tried after all others were refused.
+VARIATIONS = (_without_cache, _channels_first, _pairs)
 
 
 def _argument_names(facts: InputFacts, sizes: Sizes) -> Iterator[list[str]]:

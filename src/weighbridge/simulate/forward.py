@@ -14,7 +14,7 @@ from transformers.initialization import no_init_weights
 from weighbridge.reading.inputs import Inputs, candidate_inputs
 from weighbridge.simulate import fakecuda
 from weighbridge.simulate.attention import CudaAttention
-from weighbridge.simulate.models import make_config, model_class
+from weighbridge.simulate.models import make_config, model_class, on_device
 from weighbridge.simulate.patches import as_on_a_gpu
 from weighbridge.simulate.step import facts_of, place
 from weighbridge.simulate.tracker import Tracker, module_names
@@ -65,6 +65,7 @@ def try_forward(name: str, config_kwargs: Mapping[str, Any], *, batch: int, seq_
             config = make_config(name, config_kwargs)
             with torch.device("cuda"), no_init_weights():
                 model = model_class(name)._from_config(config, dtype=torch.float32)  # noqa: SLF001  # what the auto classes call
+        on_device(model)
         model.train()
         with module_names(model, tracker):
             return _first_that_runs(model, tracker, candidate_inputs(facts_of(name, config), batch, seq_tokens), seconds)

@@ -39,8 +39,6 @@ def make_config(name: str, config_kwargs: Mapping[str, Any]) -> Any:
     if wanted is not None and not isinstance(config, wanted):
         text = config.get_text_config()
         config = text if isinstance(text, wanted) else config
-    if getattr(config, "apply_spec_augment", False):
-        config.apply_spec_augment = False  # it draws which frames to mask
     return config
 
 
@@ -50,6 +48,7 @@ def build(name: str, config_kwargs: Mapping[str, Any], job: StepJob) -> tuple[An
     with torch.device("cuda"), no_init_weights():
         model = model_class(name)._from_config(config, dtype=getattr(torch, job.weights), attn_implementation=job.attention)  # noqa: SLF001  # what the auto classes call
         model.tie_weights()
+    on_device(model)
     model.train()
     if job.method == "lora":
         model = _with_adapters(model, name, config, job)
@@ -59,6 +58,12 @@ def build(name: str, config_kwargs: Mapping[str, Any], job: StepJob) -> tuple[An
             model.enable_input_require_grads()
     model.train()
     return model, config
+
+
+def on_device(model: nn.Module) -> None:
+    """Move what a constructor made on the CPU in spite of the default device."""
+    if any(tensor.device.type == "cpu" for tensor in [*model.parameters(), *model.buffers()]):
+        model.to("cuda")
 
 
 def _with_adapters(model: Any, name: str, config: Any, job: StepJob) -> Any:

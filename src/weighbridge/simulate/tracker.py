@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensor
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten
@@ -158,6 +158,9 @@ class Tracker(TorchDispatchMode):
         if func is PRIM_DEVICE:
             return func(*args, **kwargs)
         if func in ITEM_OPERATIONS and isinstance(args[0], FakeTensor):
+            if self.values.of(args[0]) is None and args[0].device.type == "cpu":
+                with contextlib.suppress(DataDependentOutputException):
+                    return func(*args, **kwargs)  # the fake mode follows constants on the CPU itself
             return self.values.answer(args[0], self.modules[-1] if self.modules else self.phase)
         if func is aten.equal.default:
             return True
