@@ -84,7 +84,7 @@ ATTACKS = {
     "objects without end": ("class K:\n    pass\nx = [K() for _ in range(10 ** 9)]", ("steps", "cells")),
     "classes without end": ("while True:\n    type('A', (), {})", ("steps", "cells")),
     "json without end": ("import json\njson.loads('[' * 50000)", "depth"),
-    "deep inheritance": ("A = object\nfor i in range(10 ** 5):\nX
+    "deep inheritance": ("A = object\nfor i in range(10 ** 5):\n    A = type('A', (A,), {})", "depth"),
     "lambdas calling lambdas": ("f = lambda: 1\nfor i in range(1000):\n    f = (lambda g: lambda: g())(f)\nf()", "depth"),
     "partials of partials": ("from functools import partial\nf = partial(len, '')\nfor i in range(100000):\n    f = partial(f)\nf()", ("depth", "steps")),
 }

@@ -15,7 +15,10 @@ from weighbridge.reading.python.compile_names import load_name, store_name
 from weighbridge.reading.python.formatting import convert, format_value
 from weighbridge.reading.python.functions import make_function
 from weighbridge.reading.python.scopes import COMPREHENSION, FUNCTION, Scope
+from weighbridge.reading.python.undecided import choice_kind
 from weighbridge.reading.python.values import Frame, Super, Unknown
+
+HEAVY = 256  # parts of one expression from which on it is charged for itself
 
 
 def expression(node: ast.expr, scope: Scope) -> Expression:
@@ -23,7 +26,23 @@ def expression(node: ast.expr, scope: Scope) -> Expression:
     compiler = EXPRESSIONS.get(type(node))
     if compiler is None:
         raise CannotTell(f"the expression {type(node).__name__}", "the interpreter has no such expression")
-    return compiler(node, scope)
+    before = scope.weight
+    compiled = compiler(node, scope)
+    scope.weight += 1
+    if scope.weight - before < HEAVY:
+        return compiled
+    weight, scope.weight = scope.weight - before, before + 1
+    return charged(compiled, weight)
+
+
+def charged(compiled: Expression, weight: int) -> Expression:
+    """An expression of so many parts that evaluating it counts as steps of its own."""
+
+    def evaluate(frame: Frame) -> Any:
+        frame.machine.tick(weight >> 4)
+        return compiled(frame)
+
+    return evaluate
 
 
 def compile_constant(node: ast.Constant, _scope: Scope) -> Expression:
@@ -122,6 +141,7 @@ def spread_keywords(frame: Frame, kwargs: dict[str, Any], value: Any) -> None:
             raise TypeError("keywords must be strings")
         if key in kwargs:
             raise TypeError(f"got multiple values for keyword argument '{key}'")
+    frame.machine.charge(len(mapping))
     kwargs.update(mapping)
 
 
@@ -136,7 +156,9 @@ def sequence_builder(nodes: list[ast.expr], scope: Scope) -> Callable[[Frame], l
         out: list[Any] = []
         for starred, element in parts:
             if starred:
-                out.extend(protocols.as_list(frame.machine, element(frame)))
+                items = protocols.as_list(frame.machine, element(frame))
+                frame.machine.charge(len(items))
+                out.extend(items)
             else:
                 out.append(element(frame))
         return out
@@ -168,7 +190,9 @@ def compile_dict(node: ast.Dict, scope: Scope) -> Expression:
         out: dict[Any, Any] = {}
         for key, value in items:
             if key is None:
-                out.update(protocols.as_mapping(frame.machine, value(frame), "**"))
+                mapping = protocols.as_mapping(frame.machine, value(frame), "**")
+                frame.machine.charge(len(mapping))
+                out.update(mapping)
             else:
                 name = key(frame)
                 out[name if type(name) is str else protocols.dict_key(frame.machine, name)] = value(frame)
@@ -257,7 +281,7 @@ def compile_choice(node: ast.IfExp, scope: Scope) -> Expression:
             a, b = body(frame), orelse(frame)
             if operators.same_plain(frame.machine, a, b):
                 return a
-            return frame.machine.unknown(f"choice on {value.why}", value.kind if value.kind != "lib" else "value")
+            return frame.machine.unknown(f"choice on {value.why}", choice_kind(frame.machine, a, b))
         return body(frame) if protocols.truth(frame.machine, value) else orelse(frame)
 
     return choose

@@ -301,7 +301,7 @@ def percent_format(machine: Machine, text: Any, values: Any) -> Any:
         size += len(piece)
         machine.charge_text(size)
         out.append(piece)
-    if type(values) is tuple and used < len(given):
+    if (type(values) is tuple or type(values) in NUMBERS or values is None) and used < len(given):
         raise TypeError("not all arguments converted during string formatting")
     return "".join([*out, text[position:]])
 

@@ -26,6 +26,7 @@ OWN_READERS: dict[type, attributes.Reader] = {
     tools.Compiled: tools.read_pattern,
     tools.Match: tools.read_match,
 }
+CLOCK_STEPS = 4_096  # steps between two looks at the clock
 PYTHON_FRAMES = 40_000  # what 400 interpreted calls can need at the worst nesting that Python's parser lets through
 
 
@@ -37,7 +38,7 @@ class Machine:
         self.resolve = resolve
         self.steps = self.depth = self.cells = self.mutations = self.nesting = 0
         self.deadline = time.monotonic() + self.limits.seconds
-        self.checkpoint = min(self.limits.steps, 16_384)
+        self.checkpoint = min(self.limits.steps, CLOCK_STEPS)
         self.frame: Frame | None = None
         self.notes: list[tuple[str, int, str]] = []
         self.handled: list[BaseException] = []
@@ -72,7 +73,7 @@ class Machine:
                 raise self.exceeded("steps", f"more than {self.limits.steps:,} steps")
             if time.monotonic() > self.deadline:
                 raise self.exceeded("seconds", f"longer than {self.limits.seconds:g} s")
-            self.checkpoint = min(self.limits.steps, self.steps + 16_384)
+            self.checkpoint = min(self.limits.steps, self.steps + CLOCK_STEPS)
 
     def charge(self, count: int) -> None:
         """Charge container cells about to be made."""

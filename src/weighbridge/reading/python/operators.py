@@ -343,7 +343,7 @@ def identical(machine: Machine, a: Any, b: Any) -> Any:
         if type(one) is Unknown:
             if one is other:
                 return True
-            if one.kind == "value" or other is not None:
+            if one.kind in {"value", "choice"} or other is not None:
                 return machine.unknown(f"identity test of {one.why}")
             return False
     return a is b or (type(a) in {int, str, float} and type(a) is type(b) and a == b)

@@ -31,6 +31,7 @@ class Scope:
         self.first_argument: str | None = None
         self.counter = 0
         self.trying = 0
+        self.weight = 0  # parts of the expression being compiled
 
     @property
     def host(self) -> Scope:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from weighbridge.base.errors import WeighError
 from weighbridge.reading.python.code import Block
 from weighbridge.reading.python.functions import run_block
 from weighbridge.reading.python.operators import same_plain
 from weighbridge.reading.python.protocols import cannot
 from weighbridge.reading.python.scopes import LOCAL, Scope
 from weighbridge.reading.python.values import MISSING, Frame, Unknown
+
+if TYPE_CHECKING:
+    from weighbridge.reading.python.machine import Machine
 
 INERT_CALLS: Final = frozenset(
     ["warn", "warning", "warning_once", "info", "debug", "error", "log", "print", "deprecate", "info_once"],
@@ -61,14 +65,29 @@ def decide_if(node: ast.If, body: Block, orelse: Block, scope: Scope) -> Callabl
             return run_block(body, frame)
         if body_names is None or orelse_names is None:
             raise cannot(frame.machine, "a branch on", value)
-        before = dict(frame.vars)
-        run_block(body, frame)
-        after_body, frame.vars = frame.vars, before
-        run_block(orelse, frame)
+        before, line = dict(frame.vars), frame.line
+        try:
+            run_block(body, frame)
+            after_body, frame.vars = frame.vars, before
+            run_block(orelse, frame)
+        except WeighError:
+            raise
+        except Exception as error:
+            frame.line = line
+            raise cannot(frame.machine, f"a branch that may raise {type(error).__name__}, on", value) from None
         for name in body_names + orelse_names:
             one, other = after_body.get(name, MISSING), frame.vars.get(name, MISSING)
             if not same_plain(frame.machine, one, other):
-                frame.vars[name] = frame.machine.unknown(f"{name} (chosen by {value.why})")
+                kind = choice_kind(frame.machine, one, other)
+                frame.vars[name] = frame.machine.unknown(f"{name} (chosen by {value.why})", kind)
         return None
 
     return run
+
+
+def choice_kind(machine: Machine, one: Any, other: Any) -> str:
+    """The kind of a value that is one of two: "choice" where that may be, or hide, something with parameters."""
+    for value in (one, other):
+        if machine.may_hide(value) or (type(value) is Unknown and value.kind in {"libcall", "choice"}):
+            return "choice"
+    return "value"
