@@ -45,26 +45,26 @@ def charged(compiled: Expression, weight: int) -> Expression:
     return evaluate
 
 
-def compile_constant(node: ast.Constant, _scope: Scope) -> Expression:
+def _compile_constant(node: ast.Constant, _scope: Scope) -> Expression:
     value = node.value
     return lambda _frame: value
 
 
-def compile_name(node: ast.Name, scope: Scope) -> Expression:
+def _compile_name(node: ast.Name, scope: Scope) -> Expression:
     return load_name(node.id, scope)
 
 
-def compile_attribute(node: ast.Attribute, scope: Scope) -> Expression:
+def _compile_attribute(node: ast.Attribute, scope: Scope) -> Expression:
     owner, name = expression(node.value, scope), node.attr
     return lambda frame: read_attribute(frame.machine, owner(frame), name)
 
 
-def compile_subscript(node: ast.Subscript, scope: Scope) -> Expression:
+def _compile_subscript(node: ast.Subscript, scope: Scope) -> Expression:
     owner, key = expression(node.value, scope), expression(node.slice, scope)
     return lambda frame: protocols.get_item(frame.machine, owner(frame), key(frame))
 
 
-def compile_slice(node: ast.Slice, scope: Scope) -> Expression:
+def _compile_slice(node: ast.Slice, scope: Scope) -> Expression:
     parts = [expression(part, scope) if part is not None else None for part in (node.lower, node.upper, node.step)]
 
     def make_slice(frame: Frame) -> Any:
@@ -92,7 +92,7 @@ def compile_super(scope: Scope) -> Expression:
     return lambda frame: Super(load_class(frame), load_self(frame))
 
 
-def compile_call(node: ast.Call, scope: Scope) -> Expression:
+def _compile_call(node: ast.Call, scope: Scope) -> Expression:
     if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and "super" not in scope.host.bound:
         return compile_super(scope)
     callee, line = expression(node.func, scope), node.lineno
@@ -166,21 +166,21 @@ def sequence_builder(nodes: list[ast.expr], scope: Scope) -> Callable[[Frame], l
     return build
 
 
-def compile_list(node: ast.List, scope: Scope) -> Expression:
+def _compile_list(node: ast.List, scope: Scope) -> Expression:
     return sequence_builder(node.elts, scope)
 
 
-def compile_tuple(node: ast.Tuple, scope: Scope) -> Expression:
+def _compile_tuple(node: ast.Tuple, scope: Scope) -> Expression:
     build = sequence_builder(node.elts, scope)
     return lambda frame: tuple(build(frame))
 
 
-def compile_set(node: ast.Set, scope: Scope) -> Expression:
+def _compile_set(node: ast.Set, scope: Scope) -> Expression:
     build = sequence_builder(node.elts, scope)
     return lambda frame: protocols.make_set(frame.machine, build(frame))
 
 
-def compile_dict(node: ast.Dict, scope: Scope) -> Expression:
+def _compile_dict(node: ast.Dict, scope: Scope) -> Expression:
     items = [
         (expression(key, scope) if key is not None else None, expression(value, scope))
         for key, value in zip(node.keys, node.values, strict=True)
@@ -201,7 +201,7 @@ def compile_dict(node: ast.Dict, scope: Scope) -> Expression:
     return build
 
 
-def compile_binary(node: ast.BinOp, scope: Scope) -> Expression:
+def _compile_binary(node: ast.BinOp, scope: Scope) -> Expression:
     left, right, operation = expression(node.left, scope), expression(node.right, scope), type(node.op)
     binary = operators.binary
     quick = operators.QUICK.get(operation)
@@ -217,7 +217,7 @@ def compile_binary(node: ast.BinOp, scope: Scope) -> Expression:
     return compute
 
 
-def compile_unary(node: ast.UnaryOp, scope: Scope) -> Expression:
+def _compile_unary(node: ast.UnaryOp, scope: Scope) -> Expression:
     operand = expression(node.operand, scope)
     if isinstance(node.op, ast.Not):
 
@@ -250,7 +250,7 @@ def compile_boolean(node: ast.BoolOp, scope: Scope) -> Expression:
     return decide
 
 
-def compile_compare(node: ast.Compare, scope: Scope) -> Expression:
+def _compile_compare(node: ast.Compare, scope: Scope) -> Expression:
     left = expression(node.left, scope)
     rest = [(type(op), expression(right, scope)) for op, right in zip(node.ops, node.comparators, strict=True)]
     compare = operators.compare
@@ -272,7 +272,7 @@ def compile_compare(node: ast.Compare, scope: Scope) -> Expression:
     return chain
 
 
-def compile_choice(node: ast.IfExp, scope: Scope) -> Expression:
+def _compile_choice(node: ast.IfExp, scope: Scope) -> Expression:
     test, body, orelse = expression(node.test, scope), expression(node.body, scope), expression(node.orelse, scope)
 
     def choose(frame: Frame) -> Any:
@@ -287,7 +287,7 @@ def compile_choice(node: ast.IfExp, scope: Scope) -> Expression:
     return choose
 
 
-def compile_fstring(node: ast.JoinedStr, scope: Scope) -> Expression:
+def _compile_fstring(node: ast.JoinedStr, scope: Scope) -> Expression:
     parts: list[tuple[Any, str, Expression | None]] = []
     for value in node.values:
         if isinstance(value, ast.FormattedValue):
@@ -317,7 +317,7 @@ def compile_fstring(node: ast.JoinedStr, scope: Scope) -> Expression:
     return build
 
 
-def compile_lambda(node: ast.Lambda, scope: Scope) -> Expression:
+def _compile_lambda(node: ast.Lambda, scope: Scope) -> Expression:
     code = FunctionCode(node, scope)
     return function_maker(code, scope)
 
@@ -341,7 +341,7 @@ def function_maker(code: FunctionCode, scope: Scope) -> Expression:
     return make
 
 
-def compile_walrus(node: ast.NamedExpr, scope: Scope) -> Expression:
+def _compile_walrus(node: ast.NamedExpr, scope: Scope) -> Expression:
     host = scope
     while host.kind == COMPREHENSION:
         assert host.parent is not None
@@ -356,7 +356,7 @@ def compile_walrus(node: ast.NamedExpr, scope: Scope) -> Expression:
     return assign
 
 
-def compile_await(node: ast.Await, scope: Scope) -> Expression:
+def _compile_await(node: ast.Await, scope: Scope) -> Expression:
     value = expression(node.value, scope)
 
     def wait(frame: Frame) -> Any:
@@ -366,35 +366,35 @@ def compile_await(node: ast.Await, scope: Scope) -> Expression:
     return wait
 
 
-def compile_misplaced_yield(_node: ast.expr, _scope: Scope) -> Expression:
+def _compile_misplaced_yield(_node: ast.expr, _scope: Scope) -> Expression:
     raise CannotTell("a yield inside a larger expression", "only `yield` statements and assignments are read")
 
 
-def compile_starred(node: ast.Starred, scope: Scope) -> Expression:
+def _compile_starred(node: ast.Starred, scope: Scope) -> Expression:
     return expression(node.value, scope)
 
 
 EXPRESSIONS: dict[type[ast.expr], Callable[[Any, Scope], Expression]] = {
-    ast.Constant: compile_constant,
-    ast.Name: compile_name,
-    ast.Attribute: compile_attribute,
-    ast.Subscript: compile_subscript,
-    ast.Slice: compile_slice,
-    ast.Call: compile_call,
-    ast.BinOp: compile_binary,
-    ast.UnaryOp: compile_unary,
+    ast.Constant: _compile_constant,
+    ast.Name: _compile_name,
+    ast.Attribute: _compile_attribute,
+    ast.Subscript: _compile_subscript,
+    ast.Slice: _compile_slice,
+    ast.Call: _compile_call,
+    ast.BinOp: _compile_binary,
+    ast.UnaryOp: _compile_unary,
     ast.BoolOp: compile_boolean,
-    ast.Compare: compile_compare,
-    ast.IfExp: compile_choice,
-    ast.List: compile_list,
-    ast.Tuple: compile_tuple,
-    ast.Set: compile_set,
-    ast.Dict: compile_dict,
-    ast.JoinedStr: compile_fstring,
-    ast.Lambda: compile_lambda,
-    ast.NamedExpr: compile_walrus,
-    ast.Yield: compile_misplaced_yield,
-    ast.YieldFrom: compile_misplaced_yield,
-    ast.Await: compile_await,
-    ast.Starred: compile_starred,
+    ast.Compare: _compile_compare,
+    ast.IfExp: _compile_choice,
+    ast.List: _compile_list,
+    ast.Tuple: _compile_tuple,
+    ast.Set: _compile_set,
+    ast.Dict: _compile_dict,
+    ast.JoinedStr: _compile_fstring,
+    ast.Lambda: _compile_lambda,
+    ast.NamedExpr: _compile_walrus,
+    ast.Yield: _compile_misplaced_yield,
+    ast.YieldFrom: _compile_misplaced_yield,
+    ast.Await: _compile_await,
+    ast.Starred: _compile_starred,
 }

@@ -213,7 +213,7 @@ class Machine:
         attributes.write_attribute(self, owner, name, value)
 
     def delattr(self, owner: Any, name: str) -> None:
-        """del owner.name."""
+        """Del owner.name."""
         attributes.delete_attribute(self, owner, name)
 
     def bind(self, value: Any, owner: Instance) -> Any:
@@ -245,7 +245,7 @@ class Machine:
         return protocols.length(self, value)
 
     def binop(self, operation: type[ast.operator], a: Any, b: Any) -> Any:
-        """a op b."""
+        """A op b."""
         return operators.binary(self, operation, a, b)
 
     def unary(self, name: str, value: Any) -> Any:
@@ -253,15 +253,15 @@ class Machine:
         return operators.unary(self, name, value)
 
     def compare(self, operation: type[ast.cmpop], a: Any, b: Any) -> Any:
-        """a < b and the like."""
+        """A < b and the like."""
         return operators.compare(self, operation, a, b)
 
     def equal(self, a: Any, b: Any) -> Any:
-        """a == b."""
+        """A == b."""
         return operators.equal(self, a, b)
 
     def contains(self, container: Any, item: Any) -> Any:
-        """item in container."""
+        """Item in container."""
         return operators.contains(self, container, item)
 
     def isinstance(self, value: Any, cls: Any) -> Any:
@@ -297,7 +297,7 @@ class Machine:
         return formatting.format_text(self, text, args, kwargs)
 
     def percent_format(self, text: Any, values: Any) -> Any:
-        """text % values."""
+        """Text % values."""
         return formatting.percent_format(self, text, values)
 
     def make_class(
