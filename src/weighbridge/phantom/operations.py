@@ -161,11 +161,11 @@ def result_type(*operands: Any) -> DType:
         dtype = operand.dtype if isinstance(operand, Tensor) else scalar_dtype(operand)
         known = ranks[rank]
         ranks[rank] = dtype if known is None else promote(known, dtype)
-    result = ranks[0]
-    for rank, dtype in enumerate(ranks[1:], start=1):
-        if dtype is not None and (result is None or dtype.kind > result.kind):
-            default_float = rank == 2 and dtype.kind == 2 and result is not None
-            result = current().default_dtype if default_float else dtype
+    result: DType | None = ranks[0]
+    for rank, found in enumerate(ranks[1:], start=1):
+        if found is not None and (result is None or found.kind > result.kind):
+            default_float = rank == 2 and found.kind == 2 and result is not None
+            result = current().default_dtype if default_float else found
     assert result is not None
     return result
 
@@ -327,7 +327,7 @@ def sum_to_shape(tensor: Tensor, shape: Shape) -> Tensor:
     extra = len(tensor.shape) - len(shape)
     dims = [i for i, size in enumerate(tensor.shape) if i < extra or (shape[i - extra] == 1 and size != 1)]
     result = OPERATIONS["sum"](tensor, dims, True) if dims else tensor
-    return result if result.shape == shape else OPERATIONS["reshape"](result, shape)  # type: ignore[no-any-return] # the registry is untyped
+    return result if result.shape == shape else OPERATIONS["reshape"](result, shape)
 
 
 def follow(recipe: str, gradient: Tensor, *others: Any) -> Tensor:

@@ -37,8 +37,8 @@ class Session:
     """One simulated device and its modes.
 
     `capability` is the CUDA compute capability that decides kernels; `autocast` the low-precision type or None; `target` the tensor
-    that an operation running in place writes to and `original` what it was before; `costs` maps (kind, dtype name, FLOPs, bytes moved) to how often such an
-    operation ran.
+    that an operation running in place writes to and `original` what it was before; `costs` maps (kind, dtype name, FLOPs, bytes
+    moved) to how often such an operation ran.
     """
 
     def __init__(self, capability: tuple[int, int] = (8, 0), *, autocast: DType | None = None, training: bool = True) -> None:

@@ -122,7 +122,7 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     """A quarter turn, k times."""
     first, second = (dimension(input, axis) for axis in dims)
     turned = flip(input, second) if k % 2 else input
-    return OPERATIONS["transpose"](turned, first, second) if k % 2 else flip(input, first, second) if k % 4 else clone(input)  # type: ignore[no-any-return] # the registry is untyped
+    return OPERATIONS["transpose"](turned, first, second) if k % 2 else flip(input, first, second) if k % 4 else clone(input)
 
 
 @operation("roll")
@@ -196,7 +196,7 @@ def imag(input: Tensor) -> Tensor:
 @operation("conj", "conj_physical", "resolve_conj", "resolve_neg")
 def conj(input: Tensor) -> Tensor:
     """The conjugate, a mark on a view."""
-    return OPERATIONS["view"](input, input.shape) if input.dtype.is_complex else input  # type: ignore[no-any-return] # the registry is untyped
+    return OPERATIONS["view"](input, input.shape) if input.dtype.is_complex else input
 
 
 # ---- a whole tensor written

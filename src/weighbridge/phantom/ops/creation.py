@@ -79,7 +79,7 @@ def _filling(value: Any) -> tuple[Any, DType]:
 def full(size: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False, **_: Any) -> Tensor:
     """A tensor filled with one number, whose type decides the dtype where none is asked."""
     value, own = _filling(fill_value)
-    return made(sizes((size,) if isinstance(size, list | tuple) else (size,)), dtype or own, value, requires_grad)
+    return made(sizes((size,)), dtype or own, value, requires_grad)
 
 
 @operation("full_like", where=("torch",))

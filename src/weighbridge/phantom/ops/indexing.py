@@ -440,12 +440,12 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """Indices of the elements that are not zero."""
     rank = len(input.shape)
-    if input.value is None:
-        count = held(input)
-        found = np.indices(input.shape).reshape(rank, -1) if count == numel(input.shape) <= 4096 else None
-    else:
-        found = np.stack(np.nonzero(input.value)) if rank else np.empty((0, held(input)))
-        count = found.shape[1]
+    found: np.ndarray[Any, np.dtype[Any]] | None = None
+    count = held(input)
+    if input.value is not None:
+        found = np.stack(np.nonzero(input.value)) if rank else np.empty((0, count))
+    elif count == numel(input.shape) <= 4096:
+        found = np.indices(input.shape).reshape(rank, -1)
     if not as_tuple:
         out = Tensor((count, rank), INT64, None, None, None if found is None else found.T.astype(np.int64))
         charge("index", [out], [input])

@@ -294,10 +294,11 @@ def _finiteness(function: NumpyFunction, taken: bool) -> Callable[..., Tensor]:
     return run
 
 
-for _test_name, (_test, _taken) in {
+_FINITENESS: dict[str, tuple[NumpyFunction, bool]] = {
     "isnan": (np.isnan, False), "isinf": (np.isinf, False), "isfinite": (np.isfinite, True), "isposinf": (np.isposinf, False),
     "isneginf": (np.isneginf, False),
-}.items():  # fmt: skip
+}  # fmt: skip
+for _test_name, (_test, _taken) in _FINITENESS.items():
     operation(_test_name)(_finiteness(_test, _taken))
 operation("signbit")(_predicate(np.signbit))
 
@@ -361,7 +362,9 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     return record("masked_fill", out, [input], [mask], backward)  # type: ignore[no-any-return] # record returns its outputs
 
 
-def _ternary(name: str, recipes: tuple[str, str, str], order: tuple[int, int, int], needs_of: tuple[str, str, str]) -> Callable[..., Tensor]:
+def _ternary(
+    name: str, recipes: tuple[str, str, str], order: tuple[int, int, int], needs_of: tuple[str, str, str]
+) -> Callable[..., Tensor]:
     """An operation on three operands: recipes of their gradients, the order torch makes them in, and which operands each reads."""
 
     def backward(saved: Saved, grad: Tensor, needs: Needs) -> list[Tensor | None]:

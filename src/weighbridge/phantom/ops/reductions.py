@@ -14,7 +14,9 @@ from weighbridge.phantom.operations import (
     dimension,
     follow,
     full_precision,
+    iterator_strides,
     new_or_target,
+    numpy_dtype,
     operation,
     propagate,
     record,
@@ -99,13 +101,22 @@ def _result_dtype(name: str, rule: Reduction, tensor: Tensor, asked: DType | Non
     return INT64 if name in _SUMS else current().default_dtype
 
 
-def _known(rule: Reduction, tensor: Tensor, dims: list[int], keepdim: bool, out: Tensor) -> None:
-    if rule.function is None or tensor.value is None or (numel(tensor.shape) > 64 * VALUE_LIMIT):
+_IDEMPOTENT = frozenset({"all", "any", "amax", "amin", "mean"})
+"""Reductions that repeated elements do not change, so that a broadcast constant of any size can be reduced."""
+
+
+def _known(name: str, rule: Reduction, tensor: Tensor, dims: list[int], keepdim: bool, out: Tensor) -> None:
+    if rule.function is None or tensor.value is None:
         return
-    axes = tuple(dims) if dims else None
-    result = np.asarray(rule.function(tensor.value, axis=axes, keepdims=keepdim))
-    if result.shape == out.shape:
-        out.value = result
+    value = tensor.value
+    if name in _IDEMPOTENT and value.size:
+        value = value[tuple(slice(0, 1) if step == 0 else slice(None) for step in value.strides)]
+    if value.size > 64 * VALUE_LIMIT:
+        return
+    result = np.asarray(rule.function(value, axis=tuple(dims) if dims else None, keepdims=True))
+    whole = np.broadcast_to(result, reduced_shape(tensor.shape, dims, True))
+    known = whole if keepdim else whole.reshape(out.shape)
+    out.value = known.astype(numpy_dtype(out.dtype), copy=False)
 
 
 def _reduction(name: str, rule: Reduction) -> Callable[..., Any]:
@@ -120,12 +131,12 @@ def _reduction(name: str, rule: Reduction) -> Callable[..., Any]:
         if rule.autocast == "dtype" and dtype is None and current().autocast is not None and input.dtype in {BFLOAT16, FLOAT16}:
             dtype = FLOAT32
         out = Tensor(reduced_shape(tensor.shape, dims, keepdim), _result_dtype(name, rule, tensor, dtype))
-        _known(rule, tensor, dims, keepdim, out)
+        _known(name, rule, tensor, dims, keepdim, out)
         if out.dtype.kind < 2:
             charge("reduction", [out], [tensor], numel(tensor.shape))
             return out
         saved = {"input": [tensor], "both": [tensor, out]}.get(rule.saves, [])
-        backward = _spread(tensor, dims, keepdim) if name == "sum" else _gradient(tensor, rule.gradient)
+        backward = _spread(tensor, dims, keepdim) if name == "sum" else _gradient(tensor, rule.gradient, dims)
         return record(name, out, [tensor], saved, backward, flops=numel(tensor.shape), kind="reduction")
 
     return reduce
@@ -147,15 +158,21 @@ def _spread(tensor: Tensor, dims: list[int], keepdim: bool) -> Any:
     return backward
 
 
-def _gradient(tensor: Tensor, recipe: str) -> Any:
-    """A gradient of the input's shape, made as a recipe says."""
+def _gradient(tensor: Tensor, recipe: str, dims: Sequence[int]) -> Any:
+    """A gradient of the input's shape, made as a recipe says; the result's gradient has the first say in how it lies."""
     shape = tensor.shape
 
     def backward(saved: Saved, grad: Tensor, needs: Needs) -> list[Tensor | None]:
-        del saved, needs
+        del needs
+        if len(grad.shape) == len(shape):
+            spread = tuple(0 if place in dims else step for place, step in enumerate(grad.stride))
+        else:
+            steps = iter(grad.stride)
+            spread = tuple(0 if place in dims else next(steps) for place in range(len(shape)))
+        strides = iterator_strides(shape, [spread, *[source.stride for source in saved[:1] if source is not None]])
         results = []
         for statement in recipe.split():
-            made = [_made(letter, shape, grad) for letter in statement]
+            made = [_made(letter, shape, strides, grad) for letter in statement]
             results += [tensor for letter, tensor in zip(statement, made, strict=True) if letter.isupper()]
             del made
         return [results[-1]]
@@ -163,9 +180,9 @@ def _gradient(tensor: Tensor, recipe: str) -> Any:
     return backward
 
 
-def _made(letter: str, shape: Shape, grad: Tensor) -> Tensor:
+def _made(letter: str, shape: Shape, strides: Shape | None, grad: Tensor) -> Tensor:
     dtype = {"b": BOOL, "m": BOOL, "n": INT64}.get(letter, grad.dtype)
-    return Tensor(grad.shape if letter in "rRmn" else shape, dtype)
+    return Tensor(grad.shape, dtype) if letter in "rRmn" else Tensor(shape, dtype, None, strides)
 
 
 def _filled(shape: Shape) -> Any:
@@ -193,9 +210,7 @@ def norm(input: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False, dtyp
 
 
 @operation("vector_norm", "linalg_norm", "linalg_vector_norm", "linalg_matrix_norm", "matrix_norm")
-def vector_norm(
-    x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None, **options: Any
-) -> Tensor:
+def vector_norm(x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None, **options: Any) -> Tensor:
     """A vector norm, whose input autocast casts to float32."""
     del ord
     return _norm(full_precision(x), options.get("axis", dim), keepdim, dtype)
@@ -205,7 +220,7 @@ def _norm(tensor: Tensor, dim: Any, keepdim: bool, dtype: DType | None) -> Tenso
     dims = reduced_dimensions(tensor, dim)
     out = Tensor(reduced_shape(tensor.shape, dims, keepdim), dtype or tensor.dtype)
     flops = 2 * numel(tensor.shape)
-    return record("norm", out, [tensor], [tensor, out], _gradient(tensor, "fmF"), flops=flops, kind="reduction")  # type: ignore[no-any-return] # record returns its outputs
+    return record("norm", out, [tensor], [tensor, out], _gradient(tensor, "fmF", dims), flops=flops, kind="reduction")  # type: ignore[no-any-return] # record returns its outputs
 
 
 @operation("dist")
@@ -252,7 +267,7 @@ def _extreme(name: str, function: Callable[..., Any], elementwise: str) -> None:
             if out.dtype.kind < 2:
                 charge("reduction", [out], [input])
                 return out
-            return record(name, out, [input], [input, out], _gradient(input, "bmbbnrF"), kind="reduction")
+            return record(name, out, [input], [input, out], _gradient(input, "bmbbnrF", range(len(input.shape))), kind="reduction")
         dims = reduced_dimensions(input, dim)
         shape = reduced_shape(input.shape, dims, keepdim)
         values, indices = Tensor(shape, input.dtype), Tensor(shape, INT64)

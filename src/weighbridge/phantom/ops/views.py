@@ -217,7 +217,13 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     keep = [index for index in rank if input.shape[index] != 1 or index not in asked]
     shape = tuple(input.shape[index] for index in keep)
     out = _seen(input, shape, tuple(input.stride[index] for index in keep), _reshaped(input.value, shape))
-    return record_view("squeeze", input, out, _as_shape(input.shape))
+    source = input.shape
+
+    def backward(saved: Saved, grad: Tensor, needs: Sequence[bool]) -> list[Tensor | None]:
+        del saved, needs
+        return [grad if grad.shape == source else reshape(grad, source)]
+
+    return record_view("squeeze", input, out, backward)
 
 
 @operation("expand", where=("method",))
@@ -418,7 +424,8 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: Any = 0) -> tuple
     place = dimension(input, dim)
     total = input.shape[place]
     if isinstance(indices_or_sections, list | tuple) or (isinstance(indices_or_sections, Tensor) and indices_or_sections.shape):
-        bounds = [0, *[min(total, integer(bound)) for bound in indices_or_sections], total]
+        parts = unbind(indices_or_sections) if isinstance(indices_or_sections, Tensor) else indices_or_sections
+        bounds = [0, *[min(total, integer(bound)) for bound in parts], total]
     else:
         count = integer(indices_or_sections)
         bounds = [index * (total // count) + min(index, total % count) for index in range(count + 1)]
