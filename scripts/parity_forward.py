@@ -12,15 +12,18 @@ import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from weighbridge.base.dtypes import BY_NAME
+from weighbridge.base.dtypes import BY_NAME, FLOAT32
 from weighbridge.base.errors import WeighError
+from weighbridge.jobs.prepare import choose_attention, made, origins, place_weights, set_training
 from weighbridge.model import Model
+from weighbridge.phantom import Session, Tensor
 from weighbridge.reading.input_facts import Argument, parse
+from weighbridge.reading.python import Instance
 from weighbridge.reading.reader import Request, read_request
 
 HERE = Path(__file__).resolve().parent
@@ -41,11 +44,35 @@ class Verdict:
 
 
 def run_forward(model: Model, inputs: Mapping[str, Argument]) -> dict[str, Any]:
-    """Output field -> nested shapes, as we find them. The one place that knows how a forward call is asked for."""
-    from weighbridge.reading import forward_shapes  # noqa: PLC0415  # so that the references can be listed before there is one
+    """Output field -> nested shapes, as we find them. The one place that knows how a forward call is made here."""
+    machine, session = model.machine, Session(training=True)
+    choose_attention(model, "sdpa")
+    set_training(model.root, True)
+    with session.activate():
+        place_weights(origins(model), FLOAT32)
+        session.grad_enabled = False
+        arguments = made(inputs)
+        try:
+            output = machine.run(lambda: machine.call(model.root, [], arguments))
+        except WeighError:
+            raise
+        except Exception as error:
+            raise machine.explain(error) from error
+        return {str(name): found for name, value in fields(output) if (found := shapes(value)) is not None}
 
-    shapes: dict[str, Any] = forward_shapes(model, inputs)
-    return shapes
+
+def fields(output: Any) -> Iterable[tuple[Any, Any]]:
+    """The named parts of an output, or its numbered ones."""
+    if isinstance(output, Instance):
+        return [(name, value) for name, value in (output.payload or output.fields).items() if not name.startswith("_")]
+    return output.items() if isinstance(output, dict) else enumerate(output if isinstance(output, tuple | list) else [output])
+
+
+def shapes(value: Any) -> Any:
+    """Nested shapes: a list of numbers for a tensor, None for what has none."""
+    if isinstance(value, Tensor):
+        return list(value.shape)
+    return [shapes(item) for item in value] if isinstance(value, tuple | list) else None
 
 
 def fresh_reference() -> Path:
