@@ -199,14 +199,14 @@ def to_dtype(tensor: Tensor, dtype: "DType | str") -> Tensor:
     out = Tensor(tensor.shape, target, None, preserved_strides(tensor))
     out.density = tensor.density
     if tensor.value is not None:
-        out.value = _cast_value(tensor.value, numpy_dtype(target))
+        out.value = cast_value(tensor.value, numpy_dtype(target))
     if target.kind < 2:
         charge("copy", [out], [tensor])
         return out
     return record("to", out, [tensor], [], _same_gradient, kind="copy")  # type: ignore[no-any-return] # record returns its outputs
 
 
-def _cast_value(value: Any, dtype: Any) -> Any:
+def cast_value(value: Any, dtype: Any) -> Any:
     """A value in another numpy type; a broadcast constant stays one."""
     if value.dtype == dtype:
         return value

@@ -10,6 +10,7 @@ from weighbridge.base.errors import DataDependent
 from weighbridge.phantom.operations import (
     OPERATIONS,
     VALUE_LIMIT,
+    cast_value,
     charge,
     dimension,
     elementwise_output,
@@ -206,7 +207,7 @@ def conj(input: Tensor) -> Tensor:
 def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Another tensor's contents in this one; the gradient flows to the source."""
     del non_blocking
-    input.value = src.value if src.value is None else np.broadcast_to(src.value, input.shape).astype(numpy_dtype(input.dtype))
+    input.value = src.value if src.value is None else np.broadcast_to(cast_value(src.value, numpy_dtype(input.dtype)), input.shape)
     before = tracked_alias(input)
     if input.dtype.kind < 2:
         charge("copy", [input], [src])

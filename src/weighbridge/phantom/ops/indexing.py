@@ -42,9 +42,12 @@ EVEN_ROUTING = "tokens are routed evenly to experts"
 
 def held(mask: Tensor) -> int:
     """How many elements of a mask hold, or are taken to."""
-    if mask.value is not None:
-        return int(np.count_nonzero(mask.value))
     count = numel(mask.shape)
+    if mask.value is not None and mask.value.size:
+        repeats = math.prod(size for size, step in zip(mask.value.shape, mask.value.strides, strict=True) if step == 0)
+        return repeats * int(np.count_nonzero(mask.value[tuple(slice(0, 1) if step == 0 else slice(None) for step in mask.value.strides)]))
+    if mask.value is not None:
+        return 0
     if mask.density is None:
         current().assume(EVERY_ROW)
         return count
@@ -353,7 +356,8 @@ def index_select(input: Tensor, dim: Any, index: Tensor) -> Tensor:
     shape = list(input.shape) or [1]
     shape[place] = numel(index.shape)
     out = Tensor(tuple(shape) if input.shape else (), input.dtype)
-    propagate(out, lambda values, indices: np.take(values, indices.astype(np.int64).reshape(-1), axis=place), input, index)
+    if numel(out.shape) <= VALUE_LIMIT and input.shape:
+        propagate(out, lambda values, indices: values[(slice(None),) * place + (indices.astype(np.int64).reshape(-1),)], input, index)
     if out.dtype.kind < 2:
         charge("index", [out], [out, index])
         return out
@@ -442,7 +446,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     rank = len(input.shape)
     found: np.ndarray[Any, np.dtype[Any]] | None = None
     count = held(input)
-    if input.value is not None:
+    if input.value is not None and numel(input.shape) <= 64 * VALUE_LIMIT:
         found = np.stack(np.nonzero(input.value)) if rank else np.empty((0, count))
     elif count == numel(input.shape) <= 4096:
         found = np.indices(input.shape).reshape(rank, -1)

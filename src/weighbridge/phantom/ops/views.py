@@ -337,6 +337,11 @@ def _scattered(shape: Shape) -> Any:
     return backward
 
 
+def _at(value: Any, place: int, index: int) -> Any:
+    """One index of a value's dimension, as a view: a broadcast constant must not become an array."""
+    return None if value is None else value[(slice(None),) * place + (index, ...)]
+
+
 @operation("select")
 def select(input: Tensor, dim: Any, index: Any) -> Tensor:
     """One index of a dimension, which goes away."""
@@ -346,7 +351,7 @@ def select(input: Tensor, dim: Any, index: Any) -> Tensor:
         raise IndexError(f"index {number} is out of bounds for dimension {place} with size {input.shape[place]}")
     shape, stride = list(input.shape), list(input.stride)
     del shape[place], stride[place]
-    out = _seen(input, tuple(shape), tuple(stride), None if input.value is None else np.asarray(input.value.take(number, place)))
+    out = _seen(input, tuple(shape), tuple(stride), _at(input.value, place, number))
     return record_view("select", input, out, _scattered(input.shape))
 
 
@@ -438,10 +443,7 @@ def unbind(input: Tensor, dim: Any = 0) -> tuple[Tensor, ...]:
     place = dimension(input, dim)
     shape, stride = list(input.shape), list(input.stride)
     del shape[place], stride[place]
-    outputs = [
-        _seen(input, tuple(shape), tuple(stride), None if input.value is None else np.asarray(input.value.take(index, place)))
-        for index in range(input.shape[place])
-    ]
+    outputs = [_seen(input, tuple(shape), tuple(stride), _at(input.value, place, index)) for index in range(input.shape[place])]
     return _record_parts("unbind", input, outputs)
 
 
@@ -500,7 +502,7 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
 
 
 @operation("to", "type", where=("method",))
-def to(input: Tensor, *arguments: Any, dtype: Any = None, copy: bool = False, **_: Any) -> Tensor:
+def to(input: Tensor, *arguments: Any, dtype: Any = None, copy: bool = False, memory_format: Any = None, **_: Any) -> Tensor:
     """A cast; moving between devices is nothing here, since all phantoms live on one."""
     wanted = dtype
     for argument in arguments:
@@ -512,7 +514,10 @@ def to(input: Tensor, *arguments: Any, dtype: Any = None, copy: bool = False, **
         wanted = dtype_named(wanted.rsplit(".", maxsplit=1)[-1])
     if wanted is None or wanted is input.dtype:
         return clone(input) if copy else input
-    return to_dtype(input, wanted)
+    cast = to_dtype(input, wanted)
+    if memory_format == "contiguous_format":  # the cast's own copy is dense, only its order differs
+        cast.stride = contiguous_strides(cast.shape)
+    return cast
 
 
 @operation("view_as_complex", where=("torch",))
