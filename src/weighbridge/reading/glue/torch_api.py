@@ -21,13 +21,15 @@ VERSION: Final = "2.13.0"
 METHOD_PREFIXES: Final = ("linalg", "fft", "special")
 """Submodules whose functions the operations hold as prefix_name."""
 INERT: Final = frozenset({
-    "strided", "sparse_coo", "preserve_format", "contiguous_format", "channels_last", "channels_last_3d", "per_tensor_affine",
+    "strided", "sparse_coo", "per_tensor_affine",
     "SymInt", "SymBool",
     "SymFloat", "Generator", "layout", "memory_format", "Stream", "Event", "ScriptModule", "Graph", "fx", "export", "onnx",
     "profiler", "quantization",
     "futures", "package", "hub", "sparse", "nested", "func", "_C", "classes", "mtia", "xpu", "mps", "npu", "musa", "hpu", "mlu",
 })  # fmt: skip
 """Names that are only mentioned while a model is built."""
+MEMORY_FORMATS: Final = frozenset({"preserve_format", "contiguous_format", "channels_last", "channels_last_3d"})
+"""Known to the operations by name alone."""
 ANSWERS: Final[dict[str, Any]] = {
     "is_autocast_enabled": False, "is_autocast_cpu_enabled": False, "is_inference_mode_enabled": False,
     "are_deterministic_algorithms_enabled": False,
@@ -220,6 +222,8 @@ class TorchApi:
             return self.operations.native(name, f"torch.{name}")
         if self.runtime.library.has_prelude(f"torch_{name}"):
             return self.runtime.library.load(f"torch.{name}")
+        if name in MEMORY_FORMATS:
+            return name
         if name in INERT:
             return Unknown(f"torch.{name}", "stub", self.runtime.machine.place)
         return self.operations.native(name, f"torch.{name}")
