@@ -57,9 +57,22 @@ class Timeline:
         return np.cumsum(self.sizes)
 
     @cached_property
-    def storages(self) -> "np.ndarray[Any, np.dtype[np.int64]]":
-        """Storage ids in the order of events: two steps with equal ids did the same things."""
-        return np.fromiter((event[0] for event in self.events), dtype=np.int64, count=len(self.events))
+    def landmarks(self) -> dict[tuple[Where, int, int], int]:
+        """Allocated bytes after each event, from `start` on, by its place, the visit to that place, and its number there."""
+        found: dict[tuple[Where, int, int], int] = {}
+        visits: dict[Where, int] = {}
+        curve = self.curve.tolist()
+        here: Where | None = None
+        visit = number = 0
+        for index in range(self.start, len(self.events)):
+            where = self.events[index][2]
+            if where is not here:
+                here = where
+                visit = visits[where] = visits.get(where, -1) + 1
+                number = 0
+            found[where, visit, number] = curve[index]
+            number += 1
+        return found
 
     @cached_property
     def peak(self) -> Peak:
@@ -136,16 +149,17 @@ class Run:
 class Growth:
     """Peak bytes at any batch and length, from a few simulated steps.
 
-    Sizes are affine in the batch and quadratic in the length while the sequence of events stays the same; a batch of one is
-    its own case, since sums over a broadcast batch vanish there, and so is the other side of torch's sorted embedding backward.
-    Where two steps do not do the same things, the point asked for is simulated itself.
+    At each place of the step the most that is allocated is affine in the batch and quadratic in the length. A batch of one is its own
+    case, since sums over a broadcast batch vanish there; torch's embedding backward sorts above 3,072 tokens, so the batches simulated
+    lie on the side of the one asked for. `longest` is the model's context, beyond which nothing is simulated. Where the steps have no common peak, the point asked for is simulated itself.
     """
 
-    def __init__(self, simulate: Callable[[int, int], Run]) -> None:
+    def __init__(self, simulate: Callable[[int, int], Run], longest: int = 1 << 20) -> None:
         self._simulate = simulate
+        self._longest = longest
         self._runs: dict[tuple[int, int], Run] = {}
         self._lines: dict[tuple[int, bool], _Polynomial | None] = {}
-        self._curves: dict[tuple[int, bool], _Polynomial | None] = {}
+        self._curve: list[_Polynomial | None] = []
 
     def run(self, batch: int, seq_tokens: int) -> Run:
         """The simulated step itself, kept."""
@@ -159,7 +173,7 @@ class Growth:
         known = self._runs.get((batch, seq_tokens))
         if known is not None:
             return known.allocated_bytes
-        polynomial = self._along_batch(batch, seq_tokens) if batch > 1 else self._along_length(seq_tokens)
+        polynomial = self._along_batch(batch, seq_tokens) if batch > 1 else self._along_length()
         if polynomial is None:
             return self.run(batch, seq_tokens).allocated_bytes
         return polynomial.peak(batch if batch > 1 else seq_tokens)
@@ -184,18 +198,18 @@ class Growth:
             self._lines[key] = _fit({point: self.run(point, seq_tokens) for point in points})
         return self._lines[key]
 
-    def _along_length(self, seq_tokens: int) -> "_Polynomial | None":
-        sorts = seq_tokens > SORTED_EMBEDDING_TOKENS
-        key = (1, sorts)
-        if key not in self._curves:
-            points = [4096, 6144, 8192] if sorts else [512, 1024, 2048]
-            self._curves[key] = _fit({point: self.run(1, point) for point in points})
-        return self._curves[key]
+    def _along_length(self) -> "_Polynomial | None":
+        if not self._curve:
+            middle = next(iter(self._runs))[1] if self._runs else SORTED_EMBEDDING_TOKENS
+            widest = 2 * middle if 2 * middle <= self._longest else middle
+            points = sorted({max(1, widest // 4), max(1, widest // 2), widest})
+            self._curve.append(_fit({point: self.run(1, point) for point in points}))
+        return self._curve[0]
 
 
 @dataclass(frozen=True, slots=True)
 class _Polynomial:
-    """The curve of a step as one polynomial of x per event: coefficients[k] is the factor of x**k."""
+    """The bytes at each place of a step as a polynomial of x: coefficients[k] is the factor of x**k."""
 
     coefficients: tuple["np.ndarray[Any, np.dtype[np.float64]]", ...]
 
@@ -207,15 +221,15 @@ class _Polynomial:
 
 
 def _fit(runs: Mapping[int, Run]) -> _Polynomial | None:
-    """Newton's interpolation of every event's prefix sum, or None where the steps did not do the same things."""
+    """Newton's interpolation of the bytes at every place, or None where the steps' peaks lie at places that the others lack."""
     if len(runs) < 2:
         return None
     points = sorted(runs)
-    timelines = [runs[point].timeline for point in points]
-    first = timelines[0]
-    if any(len(other.events) != len(first.events) or not np.array_equal(other.storages, first.storages) for other in timelines[1:]):
+    places = [runs[point].timeline.landmarks for point in points]
+    common = [place for place in places[0] if all(place in other for other in places[1:])]
+    if any(max(found, key=found.__getitem__) not in places[0] or max(found, key=found.__getitem__) not in common for found in places):
         return None
-    values = [timeline.curve[timeline.start :].astype(np.float64) for timeline in timelines]
+    values = [np.array([found[place] for place in common], dtype=np.float64) for found in places]
     slope = (values[1] - values[0]) / (points[1] - points[0])
     if len(points) == 2:
         return _Polynomial((values[0] - slope * points[0], slope))

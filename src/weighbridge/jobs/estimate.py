@@ -11,6 +11,8 @@ from weighbridge.jobs.prepare import Origin, call_arguments, choose_attention, o
 from weighbridge.jobs.step import StepResult, train_step
 from weighbridge.model import Model, Row
 from weighbridge.phantom.allocator import CachingAllocator
+from weighbridge.base.errors import WeighError
+from weighbridge.reading.glue.folding import Folding, NotAlike
 from weighbridge.reading.inputs import Literal
 from weighbridge.timeline import Growth, Peak, Run, Timeline
 
@@ -97,23 +99,42 @@ def context_tokens(model: Model) -> int:
 class Training:
     """The training jobs: full, or adapters over a frozen base."""
 
-    def __init__(self, model: Model, job: Job, attention: str) -> None:
+    def __init__(self, model: Model, job: Job, attention: str, *, fold: bool = True) -> None:
         self.model, self.job, self.attention = model, job, attention
         self.steps: dict[tuple[int, int], StepResult] = {}
         self.arguments: Mapping[str, Any] | None = None
-        self.growth = Growth(self.simulate)
+        self.growth = Growth(self.simulate, context_tokens(model))
+        with adapters.applied(model, job):
+            self.folding: Folding | None = Folding(model.root) if fold else None
 
     def simulate(self, batch: int, seq_tokens: int) -> Run:
         """One step, kept."""
         with adapters.applied(self.model, self.job) as kept:
             self._modes()
             try:
-                result = self.steps[batch, seq_tokens] = train_step(self.model, kept, self.job, batch, seq_tokens, self.arguments)
+                result = self.steps[batch, seq_tokens] = self._step(kept, batch, seq_tokens)
             finally:
                 self.model.runtime.calls.disable_checkpointing(self.model.root)
         timeline = Timeline(result.session.recorder.events, result.start)
         usage = played(timeline, result.empty_cache_at)
         return Run(batch, seq_tokens, timeline, usage[0], usage[1])
+
+    def _step(self, kept: tuple[Origin, ...], batch: int, seq_tokens: int) -> StepResult:
+        """With alike layers played once, or in full where they turn out not to be."""
+        calls = self.model.runtime.calls
+        if self.folding is not None and self.folding.stacks:
+            calls.folding = self.folding
+            self.folding.reset()
+            try:
+                result = train_step(self.model, kept, self.job, batch, seq_tokens, self.arguments)
+                self.folding.check()
+            except (NotAlike, WeighError):
+                self.folding = None
+            else:
+                return result
+            finally:
+                calls.folding = None
+        return train_step(self.model, kept, self.job, batch, seq_tokens, self.arguments)
 
     def _modes(self) -> None:
         set_training(self.model.root, True)

@@ -48,7 +48,7 @@ def estimate(model: Model, job: Job, context_limit: int) -> Any:
     from weighbridge.jobs.estimate import CacheGroup, Estimate, JobFootprint, rows_with_shapes  # noqa: PLC0415 - the two stand beside each other
 
     context = job.context or min(DEFAULT_CONTEXT_TOKENS, context_limit)
-    serving = Serving(model, job)
+    serving = Serving(model, job, context_limit)
     calls = model.runtime.calls
     calls.watching, calls.outputs = True, {}
     try:
@@ -88,10 +88,10 @@ def estimate(model: Model, job: Job, context_limit: int) -> Any:
 class Serving:
     """Prefills of one model, kept by (sequences, context)."""
 
-    def __init__(self, model: Model, job: Job) -> None:
+    def __init__(self, model: Model, job: Job, longest: int = 1 << 20) -> None:
         self.model, self.job = model, job
         self.served: dict[tuple[int, int], Served] = {}
-        self.growth = Growth(self.simulate)
+        self.growth = Growth(self.simulate, longest)
         self.dtype: DType = job.types.frozen
         if job.kv_dtype is not None and job.kv_dtype not in BY_NAME:
             raise UsageError(f"--kv-dtype {job.kv_dtype[:30]!r} is not a dtype", "bfloat16, float16, float32 or float8_e4m3fn")

@@ -18,6 +18,7 @@ from weighbridge.model import Model
 from weighbridge.phantom import Session, Storage, Tensor, run_backward
 from weighbridge.phantom.operations import to_dtype
 from weighbridge.phantom.optimizers import OPTIMIZERS, Optimizer, clip_grad_norm_
+from weighbridge.reading.glue.folding import NotAlike
 from weighbridge.reading.glue.module_instance import named_parameters
 from weighbridge.reading.python import Instance
 
@@ -103,7 +104,7 @@ def _forward(model: Model, session: Session, job: Job, call: dict[str, Any]) -> 
     try:
         with session.under_autocast(job.types.autocast):
             output = machine.run(lambda: machine.call(model.root, [], call))
-    except WeighError:
+    except (WeighError, NotAlike):
         raise
     except Exception as error:
         raise machine.explain(error) from error

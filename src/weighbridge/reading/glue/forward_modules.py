@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from weighbridge.base.errors import CannotTell
 from weighbridge.phantom import Tensor, current
 from weighbridge.phantom.checkpoint import checkpoint
+from weighbridge.reading.glue.folding import Folding
 from weighbridge.reading.glue.module_instance import ModuleInstance, walk
 from weighbridge.reading.python import Machine, Namespace, Native
 
@@ -21,6 +22,8 @@ class ModuleCalls:
     def __init__(self, runtime: "Runtime") -> None:
         self.runtime = runtime
         self.watching = False
+        self.folding: Folding | None = None
+        """Set while alike blocks are to be played once."""
         self.outputs: dict[str, tuple[tuple[int, ...], int]] = {}
         runtime.modules.call = self.call
         namespace = runtime.modules.module.namespace
@@ -30,6 +33,11 @@ class ModuleCalls:
 
     def call(self, machine: Machine, module: ModuleInstance, args: list[Any], kwargs: dict[str, Any] | None) -> Any:
         """module(*args, **kwargs)."""
+        if self.folding is not None and id(module) in self.folding.roles:
+            return self.folding.call(module, args, kwargs, lambda: self._call(machine, module, args, kwargs))
+        return self._call(machine, module, args, kwargs)
+
+    def _call(self, machine: Machine, module: ModuleInstance, args: list[Any], kwargs: dict[str, Any] | None) -> Any:
         session = current()
         forward = module.fields.get("forward")
         if forward is None:
