@@ -1,4 +1,6 @@
-"""Snippets that CPython and the interpreter must answer alike. Each defines `main()`; what it returns, or the exception's type, is compared."""
+"""Snippets that CPython and the interpreter must answer alike: each defines `main()`."""
+
+# ruff: noqa: E501 - a snippet asks many things in one expression
 
 SNIPPETS: dict[str, str] = {}
 
@@ -7,41 +9,61 @@ def snippet(name: str, text: str) -> None:
     SNIPPETS[name] = text
 
 
-snippet("arithmetic", """
+snippet(
+    "arithmetic",
+    """
 def main():
     a, b = 17, -5
     return a + b, a - b, a * b, a / b, a // b, a % b, a ** 3, a & b, a | b, a ^ b, a << 3, a >> 1, -a, +a, ~a, abs(b), divmod(a, b), round(2.567, 2), pow(3, 4, 5)
-""")
-snippet("chained comparison", """
+""",
+)
+snippet(
+    "chained comparison",
+    """
 def main():
     x = 5
     return 1 < x < 10, 1 < x > 7, x == 5 != 6, (1, 2) < (1, 3), [1, 2] == [1, 2], "a" in "abc", 3 not in [1, 2], None is None, "x" < "y" <= "y"
-""")
-snippet("boolean operators", """
+""",
+)
+snippet(
+    "boolean operators",
+    """
 def main():
     return 0 or "x", 1 and [], not [], None or 0 or {}, 1 and 2 and 3, (1 if 0 else 2), bool(""), bool([0])
-""")
-snippet("slices", """
+""",
+)
+snippet(
+    "slices",
+    """
 def main():
     x = list(range(10))
     y = x[2:8:2], x[::-1], x[-3:], x[:0], "hello"[1:3], (1, 2, 3)[1:]
     x[2:5] = [7]
     del x[0]
     return y, x, x[slice(1, 3)]
-""")
-snippet("unpacking", """
+""",
+)
+snippet(
+    "unpacking",
+    """
 def main():
     a, *b, c = range(6)
     (d, e), f = (1, 2), 3
     *g, h = "xyz"
     i = j = [1]
     return a, b, c, d, e, f, g, h, i is j, [*b, *g], {**{"p": 1}, "q": 2}, (*b,)
-""")
-snippet("too few values", """
+""",
+)
+snippet(
+    "too few values",
+    """
 def main():
     a, b = [1]
-""")
-snippet("augmented assignment", """
+""",
+)
+snippet(
+    "augmented assignment",
+    """
 class A:
     pass
 def main():
@@ -51,8 +73,11 @@ def main():
     s = {1}; s |= {2}
     t = (1,); u = t; t += (2,)
     return x, a.n, d, s, t, u
-""")
-snippet("closures", """
+""",
+)
+snippet(
+    "closures",
+    """
 def counter():
     n = 0
     def up(by=1):
@@ -66,8 +91,11 @@ def main():
     fs = [lambda i=i: i for i in range(3)]
     gs = [lambda: i for i in range(3)]
     return get(), [f() for f in fs], [g() for g in gs]
-""")
-snippet("global variables", """
+""",
+)
+snippet(
+    "global variables",
+    """
 n = 1
 def bump():
     global n
@@ -76,16 +104,22 @@ def bump():
 def main():
     bump(); bump()
     return n
-""")
-snippet("unbound local", """
+""",
+)
+snippet(
+    "unbound local",
+    """
 def main():
     try:
         return x
     except UnboundLocalError:
         return "unbound"
     x = 1
-""")
-snippet("comprehensions", """
+""",
+)
+snippet(
+    "comprehensions",
+    """
 def main():
     i = "kept"
     a = [i * j for i in range(3) for j in range(i) if j % 2 == 0]
@@ -95,36 +129,51 @@ def main():
     e = sum(x for x in range(5))
     f = [(lambda q: q + z)(1) for z in range(3)]
     return a, b, sorted(c), d, e, f, i
-""")
-snippet("walrus", """
+""",
+)
+snippet(
+    "walrus",
+    """
 def main():
     if (n := len("abc")) > 2:
         r = [m for x in range(4) if (m := x * 2) > 2]
     return n, r, m
-""")
-snippet("default arguments", """
+""",
+)
+snippet(
+    "default arguments",
+    """
 def f(a, b=2, /, c=3, *args, d, e=5, **kw):
     return a, b, c, args, d, e, kw
 def main():
     return f(1, d=4), f(1, 2, 3, 4, 5, d=6, z=7), f(*[1, 2], **{"d": 3, "e": 4, "y": 9})
-""")
+""",
+)
 for index, call in enumerate(["f()", "f(1)", "f(1, 2, 3, 4)", "f(1, a=2, d=1)", "f(1, d=1, d2=2)", "g(1, 2)", "g(b=1)", "g(1, c=2)"]):
-    snippet(f"argument error {index}", f"""
+    snippet(
+        f"argument error {index}",
+        f"""
 def f(a, b=1, c=2, *, d):
     return a, b, c, d
 def g(b, /):
     return b
 def main():
     return {call}
-""")
-snippet("mutable default is shared", """
+""",
+    )
+snippet(
+    "mutable default is shared",
+    """
 def f(x=[]):
     x.append(1)
     return len(x)
 def main():
     return f(), f(), f([])
-""")
-snippet("inheritance and super", """
+""",
+)
+snippet(
+    "inheritance and super",
+    """
 class A:
     def who(self): return ["A"]
 class B(A):
@@ -135,14 +184,20 @@ class D(B, C):
     def who(self): return ["D"] + super(D, self).who()
 def main():
     return D().who(), [c.__name__ for c in D.__mro__], isinstance(D(), A), issubclass(D, C), D.__bases__ == (B, C)
-""")
-snippet("inconsistent bases", """
+""",
+)
+snippet(
+    "inconsistent bases",
+    """
 class A: pass
 class B(A): pass
 def main():
     class C(A, B): pass
-""")
-snippet("class features", """
+""",
+)
+snippet(
+    "class features",
+    """
 class Meta: pass
 class A:
     count = 0
@@ -178,8 +233,11 @@ def main():
     before = a.x
     del a.x
     return A.count, before, a.x, A.s(1), a.s(2), a.zzz, len(a), bool(a), a(1, 2), a[4], 7 in a, 8 in a, list(a), a == A(None), a + 1, 1 + a, repr(a), str(a), f"{a!r}"
-""")
-snippet("class body scope", """
+""",
+)
+snippet(
+    "class body scope",
+    """
 x = "module"
 def outer():
     x = "outer"
@@ -194,8 +252,11 @@ def main():
         return outer()
     except NameError:
         return "NameError"
-""")
-snippet("init subclass and set name", """
+""",
+)
+snippet(
+    "init subclass and set name",
+    """
 class D:
     def __set_name__(self, owner, name): self.name = name
     def __get__(self, obj, cls=None): return self.name if obj is None else obj.store.get(self.name)
@@ -212,8 +273,11 @@ class B(A): pass
 def main():
     a = A(); a.f = 4; B()
     return Base.seen, a.f, A.f, a.store
-""")
-snippet("attribute functions", """
+""",
+)
+snippet(
+    "attribute functions",
+    """
 class A:
     y = 2
 def main():
@@ -221,20 +285,29 @@ def main():
     r = [getattr(a, "x"), getattr(a, "q", 9), hasattr(a, "y"), hasattr(a, "no"), sorted(vars(a)), a.__class__ is A, type(a) is A, type(a).__name__, a.__dict__]
     delattr(a, "x")
     return r, hasattr(a, "x"), "y" in dir(a), callable(A), callable(3)
-""")
-snippet("missing attribute", """
+""",
+)
+snippet(
+    "missing attribute",
+    """
 class A: pass
 def main():
     A().nothing
-""")
-snippet("read only property", """
+""",
+)
+snippet(
+    "read only property",
+    """
 class A:
     @property
     def x(self): return 1
 def main():
     A().x = 2
-""")
-snippet("exceptions", """
+""",
+)
+snippet(
+    "exceptions",
+    """
 class Mine(ValueError):
     def __init__(self, code, **kw):
         super().__init__(f"code {code}")
@@ -271,8 +344,11 @@ def main():
     except ArithmeticError as e:
         log.append(type(e).__name__)
     return log
-""")
-snippet("return in finally", """
+""",
+)
+snippet(
+    "return in finally",
+    """
 def f():
     try:
         return 1
@@ -293,8 +369,11 @@ def h():
         return "swallowed"
 def main():
     return f(), g(), h()
-""")
-snippet("try else", """
+""",
+)
+snippet(
+    "try else",
+    """
 def f(x):
     try:
         y = 1 / x
@@ -304,16 +383,25 @@ def f(x):
         return y
 def main():
     return f(0), f(2)
-""")
-snippet("uncaught", """
+""",
+)
+snippet(
+    "uncaught",
+    """
 def main():
     raise KeyError("gone")
-""")
-snippet("raise something else", """
+""",
+)
+snippet(
+    "raise something else",
+    """
 def main():
     raise 3
-""")
-snippet("with", """
+""",
+)
+snippet(
+    "with",
+    """
 from contextlib import contextmanager, suppress, nullcontext, ExitStack
 log = []
 class M:
@@ -354,8 +442,11 @@ def main():
     except KeyError as e:
         log.append("through")
     return log
-""")
-snippet("generators", """
+""",
+)
+snippet(
+    "generators",
+    """
 log = []
 def g(n):
     log.append("start")
@@ -384,8 +475,11 @@ def main():
     ge = (log.append(i) or i for i in range(3))
     r.append(next(ge))
     return r, log
-""")
-snippet("generator control flow", """
+""",
+)
+snippet(
+    "generator control flow",
+    """
 def walk(tree):
     if isinstance(tree, list):
         for t in tree:
@@ -417,14 +511,20 @@ def pair():
 def main():
     p = pair()
     return list(walk([1, [2, [None, 3]], 4])), list(g()), [next(p), p.send("a")]
-""")
-snippet("generator stop", """
+""",
+)
+snippet(
+    "generator stop",
+    """
 def g():
     yield 1
 def main():
     it = g(); next(it); next(it)
-""")
-snippet("loops", """
+""",
+)
+snippet(
+    "loops",
+    """
 def main():
     log = []
     for i in range(5):
@@ -443,8 +543,11 @@ def main():
     for i, (a, b) in enumerate(zip("xy", [1, 2]), 1):
         log.append((i, a, b))
     return log, i
-""")
-snippet("decorators", """
+""",
+)
+snippet(
+    "decorators",
+    """
 import functools
 def tag(label):
     def deco(f):
@@ -464,8 +567,11 @@ class A:
 def g(x, y=2): return x + y
 def main():
     return g(1), g.__name__, A().f(3), A.extra, g.__wrapped__(5)[0]
-""")
-snippet("functools", """
+""",
+)
+snippet(
+    "functools",
+    """
 from functools import partial, reduce, lru_cache, cached_property, cache
 calls = []
 @lru_cache(maxsize=None)
@@ -482,8 +588,11 @@ def main():
     q = partial(lambda a, b, c=0: (a, b, c), 1, c=3)
     a = A()
     return p(5), q(2), q(2, c=9), reduce(lambda x, y: x + y, [1, 2, 3], 10), slow(2), slow(2), calls, a.v, a.v, p.func is pow, q.keywords
-""")
-snippet("dataclasses", """
+""",
+)
+snippet(
+    "dataclasses",
+    """
 from dataclasses import dataclass, field, fields, asdict, replace, is_dataclass, InitVar
 from typing import ClassVar, Optional
 @dataclass
@@ -518,8 +627,11 @@ def main():
     except TypeError:
         missing = True
     return repr(A(1)), A(1) == A(1), A(1) == A(2), b.x, b.y, b.z, b.w, [f.name for f in fields(b)], asdict(b), replace(A(1), x=4).x, is_dataclass(A), frozen, missing, F(1) < F(2), {F(1): "v"}[F(1)], A.k, I(1).c, I(1, 9).c, A(1).y is not A(1).y
-""")
-snippet("enums", """
+""",
+)
+snippet(
+    "enums",
+    """
 from enum import Enum, IntEnum, auto
 class Color(Enum):
     RED = 1
@@ -541,8 +653,11 @@ def main():
     except ValueError:
         bad = True
     return Color.RED.name, Color.RED.value, Color(2) is Color.GREEN, Color["RED"] is Color.ROUGE, [c.name for c in Color], Color.RED.describe(), Kind.A == "a", Kind("b") is Kind.B, Kind("x").value, N.TWO + 1, N.ONE < N.TWO, bad, len(Color), Color.RED in Color, Color.RED == Color.GREEN, {Kind.A: 1}["a"], repr(Color.RED), str(Color.RED), isinstance(Kind.A, str), "a" in [Kind.A], Kind.A.upper()
-""")
-snippet("named tuples", """
+""",
+)
+snippet(
+    "named tuples",
+    """
 from collections import namedtuple
 from typing import NamedTuple
 P = namedtuple("P", "x y")
@@ -554,8 +669,11 @@ def main():
     p = P(1, y=2); q = Q(3)
     x, y = p
     return p.x, p[1], x + y, len(p), p._replace(x=9).x, p._asdict(), q.both(), q == (3, "d"), repr(q), isinstance(p, tuple), P._fields, list(q), p + (1,)
-""")
-snippet("collections", """
+""",
+)
+snippet(
+    "collections",
+    """
 from collections import OrderedDict, defaultdict, Counter, deque
 def main():
     d = defaultdict(list); d["a"].append(1); d["b"]
@@ -563,15 +681,21 @@ def main():
     c = Counter("abca"); c["z"] += 1
     q = deque([1, 2]); q.appendleft(0); q.append(3)
     return dict(d), list(o.items()), c["a"], c["q"], q.popleft(), list(q), o == {"x": 1, "y": 2}
-""")
-snippet("itertools", """
+""",
+)
+snippet(
+    "itertools",
+    """
 import itertools as it
 def main():
     return (list(it.chain([1], "ab")), list(it.chain.from_iterable([[1], [2]])), list(it.product([1, 2], "ab")), list(it.accumulate([1, 2, 3])), list(it.islice(it.count(3), 4)),
             list(it.repeat(7, 2)), list(it.zip_longest([1, 2], [3])), [(k, list(g)) for k, g in it.groupby("aab")], list(it.combinations([1, 2, 3], 2)), list(it.permutations([1, 2, 3], 2)),
             list(it.takewhile(lambda x: x < 2, [1, 2, 1])), list(it.pairwise([1, 2, 3])), list(it.starmap(pow, [(2, 3)])), list(it.islice(it.cycle("ab"), 5)), list(it.islice(range(10), 2, 8, 3)))
-""")
-snippet("match", """
+""",
+)
+snippet(
+    "match",
+    """
 from dataclasses import dataclass
 @dataclass
 class P:
@@ -591,52 +715,79 @@ def f(v):
         case _: return "other"
 def main():
     return [f(v) for v in (1, 500, 50, "text", [1, 2], (1, 2, 3), {"k": 1, "z": 2}, P(0, 5), P(1, 2), None, 2.5)]
-""")
-snippet("text methods", """
+""",
+)
+snippet(
+    "text methods",
+    """
 def main():
     s = "Hello, World"
     return (s.lower(), s.upper(), s.split(", "), s.replace("l", "L", 2), s.find("o"), s.startswith(("He", "x")), s.endswith("d"), "-".join(["a", "b"]), " x ".strip(), "a.b.c".rsplit(".", 1), "k=v".partition("="), "abc".center(7, "*"),
             "7".zfill(3), "x".ljust(3) + "|", "ab".title(), s.count("l"), "12".isdigit(), "a\\nb".splitlines(), s.removeprefix("Hello"), "%s is %d and %.2f %5s|%-4d|%%" % ("pi", 3, 3.14159, "r", 7), "%(a)s" % {"a": 1}, s[0], s * 2, "é".encode("utf-8").decode("utf-8"))
-""")
-snippet("formats", """
+""",
+)
+snippet(
+    "formats",
+    """
 class A:
     def __format__(self, spec): return "A:" + spec
     z = [1, 2]
 def main():
     n, w, x = 42, 8, 3.14159
     return f"{n:>{w}}|{x:.2f}|{n:,}|{n:#x}|{x!r}|{'s':^5}|{n=}", "{} {} {0}".replace("{0}", "").format(1, "b"), "{0}{1}{0}".format("a", "b"), "{a.z[1]} {b[k]:>3}".format(a=A(), b={"k": 5}), f"{A():q}", "{{}}".format(), "{:{}}".format(5, 4), format(0.5, "%"), f"{[1, 'a', (1,)]}", f"{None} {True} {1e10}", str({"a": 1, "b": [None]}), repr("it's"), f"{3:05d}"
-""")
-snippet("list methods", """
+""",
+)
+snippet(
+    "list methods",
+    """
 def main():
     x = [3, 1, 2]; x.append(5); x.extend([4]); x.insert(0, 9); p = x.pop(); q = x.pop(0); x.remove(1); x.sort(reverse=True); y = x.copy(); x.reverse(); i = y.index(5); x.clear()
     return x, y, p, q, i, [1, 1].count(1), sorted([(1, "b"), (1, "a")]), sorted("bca", key=lambda c: -ord(c)), min(3, 1), max([1, 5], key=lambda v: -v), max([], default=0), sum([[1], [2]], []), list(reversed([1, 2])), list(map(lambda a, b: a + b, [1, 2], [3, 4])), list(filter(None, [0, 1])), any([]), all([]), list(enumerate("ab")), [1, 2] * 2, [[0] * 2 for _ in range(2)]
-""")
-snippet("dict methods", """
+""",
+)
+snippet(
+    "dict methods",
+    """
 def main():
     d = {"a": 1, "b": 2}; d.update(c=3); d.update([("d", 4)]); d.setdefault("e", []).append(1); p = d.pop("a"); q = d.pop("zz", None)
     return d, p, q, d.get("b"), d.get("no", 7), list(d), list(d.values()), sorted(d.items(), key=str), dict.fromkeys("ab", 0), {**d} == d, d | {"b": 9}, "b" in d, len(d), dict(zip("ab", [1, 2])), d.keys() & {"b", "zz"}, {v: k for k, v in {"x": 1}.items()}, dict(a=1), d.copy() is d, list(reversed(list(d)))
-""")
-snippet("set methods", """
+""",
+)
+snippet(
+    "set methods",
+    """
 def main():
     s = {1, 2}; s.add(3); s.discard(9); t = frozenset([2, 3])
     return sorted(s & t), sorted(s | {7}), sorted(s - t), sorted(s ^ t), s.issuperset(t), sorted(s.union([5])), 2 in s, len(s), {1, 2} == {2, 1}, s.isdisjoint({9}), set() == set([])
-""")
-snippet("unhashable", """
+""",
+)
+snippet(
+    "unhashable",
+    """
 def main():
     return {[1]: 2}
-""")
-snippet("conversions", """
+""",
+)
+snippet(
+    "conversions",
+    """
 class I:
     def __int__(self): return 4
     def __float__(self): return 4.5
 def main():
     return int("12"), int(3.9), int("ff", 16), float("1e3"), str(1.5), bool("x"), list("ab"), tuple([1]), set([1, 1]), dict([(1, 2)]), int(True), float(3), int(I()), float(I()), hex(255), bin(5), oct(8), chr(97), ord("a"), complex(1, 2), type(1) is int, type("") == str, isinstance(True, int), isinstance(1, (str, int)), isinstance(1, int | str), isinstance(None, type(None)), repr(int)
-""")
-snippet("bad conversion", """
+""",
+)
+snippet(
+    "bad conversion",
+    """
 def main():
     return int("x")
-""")
-snippet("builtin subclasses", """
+""",
+)
+snippet(
+    "builtin subclasses",
+    """
 class D(dict):
     def __init__(self, *a, **k):
         super().__init__(*a, **k)
@@ -652,8 +803,11 @@ def main():
     l = L([1, 2]); l.append(3)
     s = S("x")
     return d["a"], len(d), sorted(d), d.extra, "a" in d, isinstance(d, dict), l.total(), l[0], len(l), s.shout(), s + "y", s == "x", {"x": 5}[s], l == [1, 2, 3], dict(d)["b"], [*l], {**d}["c"] if False else 3
-""")
-snippet("iterator protocol", """
+""",
+)
+snippet(
+    "iterator protocol",
+    """
 class It:
     def __init__(self, n): self.n = n
     def __iter__(self): return self
@@ -667,8 +821,11 @@ class Seq:
         return i * 10
 def main():
     return list(It(3)), [x for x in Seq()], next(It(1)), sum(It(4)), max(It(3)), tuple(zip(It(2), Seq())), 10 in Seq()
-""")
-snippet("copy", """
+""",
+)
+snippet(
+    "copy",
+    """
 import copy
 class A:
     def __init__(self): self.x = [1]
@@ -678,8 +835,11 @@ def main():
     a = A(); b = copy.copy(a); c = copy.deepcopy(a)
     shared = [1]; t = copy.deepcopy([shared, shared])
     return b.x is a.x, c.x is a.x, c.x, t[0] is t[1], copy.deepcopy({"k": (1, [2])}), copy.deepcopy(B()), copy.copy([1, 2])
-""")
-snippet("abstract and protocols", """
+""",
+)
+snippet(
+    "abstract and protocols",
+    """
 from abc import ABC, abstractmethod
 from typing import Protocol, Generic, TypeVar, List, Optional, Union, TypedDict
 T = TypeVar("T")
@@ -698,13 +858,19 @@ class TD(TypedDict, total=False):
 def main():
     i = Impl()
     return i.f(), i.p, isinstance(i, Base), TD(a=1)
-""")
-snippet("collections abc", """
+""",
+)
+snippet(
+    "collections abc",
+    """
 from collections.abc import Iterable, Mapping, Sequence, Callable
 def main():
     return isinstance([], Iterable), isinstance(3, Iterable), isinstance({}, Mapping), isinstance("", Sequence), isinstance(len, Callable), isinstance((1,), Sequence), isinstance({1}, Sequence)
-""")
-snippet("signature", """
+""",
+)
+snippet(
+    "signature",
+    """
 import inspect
 def f(a, b=1, *c, d, **e): pass
 class A:
@@ -712,19 +878,28 @@ class A:
     def m(self, q): pass
 def main():
     return list(inspect.signature(f).parameters), list(inspect.signature(A).parameters), list(inspect.signature(A(1).m).parameters), inspect.signature(f).parameters["b"].default, inspect.signature(f).parameters["a"].default is inspect.Parameter.empty, inspect.isfunction(f), inspect.isclass(A)
-""")
-snippet("regular expressions", """
+""",
+)
+snippet(
+    "regular expressions",
+    """
 import re
 def main():
     m = re.match(r"(\\w+)-(\\d+)", "layer-12")
     return m.group(1), m.groups(), re.sub(r"\\d", "#", "a1b2"), re.split(r"[,;]", "a,b;c"), re.findall(r"\\d+", "1 22"), re.search("z", "abc"), bool(re.compile("^a").match("ab")), re.sub("a", lambda m: m.group(0) * 2, "ba")
-""")
-snippet("json and operator", """
+""",
+)
+snippet(
+    "json and operator",
+    """
 import json, operator, math, string
 def main():
     return json.loads('{"a": [1, null]}'), json.dumps({"b": 1, "c": [True, None]}), operator.itemgetter(1)([5, 6]), operator.mul(3, 4), math.floor(2.5), math.prod([2, 3]), math.isclose(1, 1), math.inf > 1, string.digits, math.ceil(7 / 2), math.log2(8)
-""")
-snippet("conditional imports", """
+""",
+)
+snippet(
+    "conditional imports",
+    """
 try:
     import surely_not_there
 except ImportError:
@@ -737,27 +912,39 @@ except (ImportError, AttributeError):
 import os.path
 def main():
     return surely_not_there, found, os.environ.get("SURELY_NOT_SET_ANYWHERE", "d")
-""")
-snippet("lambda and star calls", """
+""",
+)
+snippet(
+    "lambda and star calls",
+    """
 def f(*a, **k): return a, k
 def main():
     g = lambda x, *y, z=1, **w: (x, y, z, w)
     return g(1, 2, z=3, q=4), f(*[1], *(2,), **{"a": 1}, b=2), (lambda: (yield_ := 3))()
-""")
-snippet("duplicate keyword", """
+""",
+)
+snippet(
+    "duplicate keyword",
+    """
 def f(**k): return k
 def main():
     return f(**{"a": 1}, **{"a": 2})
-""")
-snippet("assert", """
+""",
+)
+snippet(
+    "assert",
+    """
 def main():
     assert 1
     try:
         assert 0, "why"
     except AssertionError as e:
         return str(e)
-""")
-snippet("del", """
+""",
+)
+snippet(
+    "del",
+    """
 def main():
     x = [1, 2, 3]; d = {"a": 1}
     del x[1], d["a"]
@@ -767,14 +954,20 @@ def main():
         y
     except NameError:
         return x, d
-""")
-snippet("nested functions recursing", """
+""",
+)
+snippet(
+    "nested functions recursing",
+    """
 def main():
     def even(n): return True if n == 0 else odd(n - 1)
     def odd(n): return False if n == 0 else even(n - 1)
     return even(10), odd(7)
-""")
-snippet("class variables and instances", """
+""",
+)
+snippet(
+    "class variables and instances",
+    """
 class A:
     items = []
     n = 0
@@ -783,8 +976,11 @@ def main():
     a, b = A(), A()
     a.add(1); b.add(2)
     return A.items, a.n, b.n, A.n, "n" in a.__dict__, "items" in a.__dict__
-""")
-snippet("class cell", """
+""",
+)
+snippet(
+    "class cell",
+    """
 class A:
     def f(self): return __class__.__name__
     def g(self): return [__class__ is not None for _ in range(1)]
@@ -793,13 +989,19 @@ class A:
 class B(A): pass
 def main():
     return B().f(), B().g(), B.h()
-""")
-snippet("dynamic class", """
+""",
+)
+snippet(
+    "dynamic class",
+    """
 def main():
     C = type("C", (), {"x": 1, "f": lambda self: self.x + 1})
     return C().f(), C.__name__
-""")
-snippet("getattribute and setattr", """
+""",
+)
+snippet(
+    "getattribute and setattr",
+    """
 class A:
     def __init__(self): object.__setattr__(self, "log", [])
     def __setattr__(self, n, v):
@@ -814,8 +1016,11 @@ def main():
     a = A(); a.x = 1; a.y = 2
     del a.y
     return a.log, a.x, a.magic, hasattr(a, "y"), hasattr(a, "zz")
-""")
-snippet("reflected and inplace", """
+""",
+)
+snippet(
+    "reflected and inplace",
+    """
 class V:
     def __init__(self, x): self.x = x
     def __mul__(self, o): return NotImplemented if isinstance(o, str) else V(self.x * o)
@@ -837,13 +1042,19 @@ def main():
     except TypeError:
         r.append("TypeError")
     return r
-""")
-snippet("stars in subscripts and returns", """
+""",
+)
+snippet(
+    "stars in subscripts and returns",
+    """
 def main():
     x = [1, 2]
     return *x, 3
-""")
-snippet("total ordering", """
+""",
+)
+snippet(
+    "total ordering",
+    """
 from functools import total_ordering
 @total_ordering
 class A:
@@ -852,20 +1063,29 @@ class A:
     def __lt__(self, o): return self.x < o.x
 def main():
     return A(1) <= A(2), A(3) > A(1), A(1) >= A(1), A(1) != A(1)
-""")
-snippet("string building", """
+""",
+)
+snippet(
+    "string building",
+    """
 def main():
     out = ""
     for i in range(5):
         out += str(i) + ("," if i < 4 else "")
     return out, "a" "b", r"\\d", '''x
 y''', "\\u00e9", b"ab"[0], "abc" > "abd"
-""")
-snippet("ellipsis and complex constants", """
+""",
+)
+snippet(
+    "ellipsis and complex constants",
+    """
 def main():
     return ... is Ellipsis, 1_000, 0xff, 1e-3, 2j * 2j, not None
-""")
-snippet("exception attributes", """
+""",
+)
+snippet(
+    "exception attributes",
+    """
 class E(Exception): pass
 class F(E):
     def __str__(self): return "shown"
@@ -881,8 +1101,11 @@ def main():
     except E as e:
         out.append(e.args)
     return out
-""")
-snippet("star args are copies", """
+""",
+)
+snippet(
+    "star args are copies",
+    """
 def f(*a, **k):
     k["x"] = 1
     return a
@@ -890,29 +1113,44 @@ def main():
     k = {"y": 2}; a = [1]
     f(*a, **k)
     return k, a
-""")
-snippet("range arithmetic", """
+""",
+)
+snippet(
+    "range arithmetic",
+    """
 def main():
     r = range(10, 0, -3)
     return list(r), len(r), r[1], r[-1], 4 in r, 5 in r, 4.0 in r, list(r[1:]), r.start, r.index(4), range(0), bool(range(0)), range(3) == range(0, 3)
-""")
-snippet("sorted is stable", """
+""",
+)
+snippet(
+    "sorted is stable",
+    """
 def main():
     x = [("b", 2), ("a", 1), ("c", 1), ("d", 2)]
     return sorted(x, key=lambda p: p[1]), sorted(x, key=lambda p: p[1], reverse=True), sorted([3, 1.5, True]), sorted([[2], [1, 5], [1]])
-""")
-snippet("unorderable", """
+""",
+)
+snippet(
+    "unorderable",
+    """
 def main():
     return sorted([1, "a"])
-""")
-snippet("numbers unpacked in loops", """
+""",
+)
+snippet(
+    "numbers unpacked in loops",
+    """
 def main():
     total = 0
     for a, *b in [(1, 2, 3), (4,)]:
         total += a + sum(b)
     return total
-""")
-snippet("super in comprehension free method", """
+""",
+)
+snippet(
+    "super in comprehension free method",
+    """
 class A:
     def __init__(self, n): self.n = n
     def f(self, k): return self.n * k
@@ -922,8 +1160,11 @@ class B(A):
         return [g(i) for i in range(k)]
 def main():
     return B(3).f(3)
-""")
-snippet("async is tolerated", """
+""",
+)
+snippet(
+    "async is tolerated",
+    """
 class A:
     async def f(self):
         async with self as x:
@@ -933,4 +1174,5 @@ class A:
     def g(self): return 1
 def main():
     return A().g()
-""")
+""",
+)

@@ -1,10 +1,13 @@
 """Hostile source reaches nothing: no real object, file, module, process or socket."""
 
+# ruff: noqa: E501 - snippets of source in one line each
+
 import subprocess
 import sys
 import textwrap
 
 import pytest
+
 from weighbridge.base.errors import CannotTell, WeighError
 from weighbridge.reading.python import Machine, Unknown
 
@@ -123,3 +126,10 @@ def test_machines_share_nothing() -> None:
     assert first.call(first.getattr(module, "main"), []) == 3
     module = second.source_module("m", "import math\ndef main(): return math.pi > 3\n", "m.py", "m")
     assert second.call(second.getattr(module, "main"), []) is True
+    text = "class A: pass\ndef main():\n    for f in (len, object, int, A.__mro__[-1]):\n        try:\n            f.stain = 1\n        except (AttributeError, TypeError):\n            pass\n"
+    module = first.source_module("m", text, "m.py", "m")
+    first.call(first.getattr(module, "main"), [])
+    module = second.source_module(
+        "m", "class A: pass\ndef main(): return [hasattr(f, 'stain') for f in (len, object, int, A)]\n", "m.py", "m"
+    )
+    assert second.call(second.getattr(module, "main"), []) == [False] * 4

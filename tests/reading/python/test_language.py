@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from snippets import SNIPPETS
+
 from weighbridge.reading.python import Class, DefaultDict, Instance, Machine, Raised, TypeObject, Unknown
 
 

@@ -4,6 +4,7 @@ import gc
 from typing import Any
 
 import pytest
+
 from weighbridge.reading.python import Foreign, Machine, Native
 
 SNIPPETS = {
@@ -265,7 +266,7 @@ class ThingForeign(Foreign):
 def helpers(log: list[str]) -> dict[str, Any]:
     return {
         "make": lambda name: Thing(name, log),
-        "mark": lambda text: log.append(text),
+        "mark": log.append,
         "size": lambda thing: len(thing.name),
         "collect": lambda: gc.collect() and None,
     }

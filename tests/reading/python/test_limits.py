@@ -1,8 +1,11 @@
 """Every way to take too much ends in a refusal that names its limit, soon."""
 
+# ruff: noqa: E501 - snippets of source in one line each
+
 import time
 
 import pytest
+
 from weighbridge.base.errors import BadInput, CannotTell, LimitExceeded, WeighError
 from weighbridge.reading.python import Limits, Machine
 
@@ -20,7 +23,10 @@ ATTACKS = {
     "an endless loop": ("while True:\n    pass", "steps"),
     "a swallowed refusal": ("try:\n    while True:\n        pass\nexcept BaseException:\n    pass\nreturn 1", "steps"),
     "a refusal and finally": ("try:\n    while True:\n        pass\nfinally:\n    return 1", "steps"),
-    "a refusal and with": ("from contextlib import suppress\nwith suppress(BaseException):\n    while True:\n        pass\nreturn 1", "steps"),
+    "a refusal and with": (
+        "from contextlib import suppress\nwith suppress(BaseException):\n    while True:\n        pass\nreturn 1",
+        "steps",
+    ),
     "raising for ever": ("while True:\n    try:\n        raise ValueError('x')\n    except Exception:\n        pass", "steps"),
     "endless recursion": ("def f():\n    return f()\nf()", "depth"),
     "endless recursion caught": ("def f():\n    try:\n        return f()\n    except RecursionError:\n        return 1\nf()", "depth"),
@@ -66,7 +72,10 @@ ATTACKS = {
     "a wide %": ("x = '%999999999999d' % 1", "text_chars"),
     "a wide format()": ("x = '{:>999999999}'.format(1)", "text_chars"),
     "a wide nested field": ("x = '{:{}}'.format(1, 10 ** 11)", "text_chars"),
-    "a copy that doubles": ("import copy\nx = [1]\nfor i in range(60):\n    x = [x, x]\ncopy.deepcopy(list(map(list, [x, x])))\nrepr(x)", ("steps", "cells", "text_chars")),
+    "a copy that doubles": (
+        "import copy\nx = [1]\nfor i in range(60):\n    x = [x, x]\ncopy.deepcopy(list(map(list, [x, x])))\nrepr(x)",
+        ("steps", "cells", "text_chars"),
+    ),
     "sorting a huge range": ("x = sorted(range(10 ** 12), key=lambda v: -v)", "cells"),
     "summing a huge range": ("x = sum(range(10 ** 12))", "steps"),
     "the largest of a huge range": ("x = max(range(10 ** 12))", "steps"),
@@ -79,14 +88,20 @@ ATTACKS = {
     "an endless zip": ("import itertools\nx = list(zip(itertools.count(), itertools.count()))", ("steps", "cells")),
     "reading a long number": ("x = int('9' * 100000)", ("int_bits", "text_chars")),
     "an equality bomb": ("class K:\n    def __eq__(self, o):\n        return [0] * (10 ** 12)\nx = K() == K()", "cells"),
-    "an object that iterates for ever": ("class K:\n    def __iter__(self):\n        return self\n    def __next__(self):\n        return 1\nx = list(K())", ("steps", "cells")),
+    "an object that iterates for ever": (
+        "class K:\n    def __iter__(self):\n        return self\n    def __next__(self):\n        return 1\nx = list(K())",
+        ("steps", "cells"),
+    ),
     "an object with endless items": ("class K:\n    def __getitem__(self, i):\n        return i\nx = list(K())", ("steps", "cells")),
     "objects without end": ("class K:\n    pass\nx = [K() for _ in range(10 ** 9)]", ("steps", "cells")),
     "classes without end": ("while True:\n    type('A', (), {})", ("steps", "cells")),
     "json without end": ("import json\njson.loads('[' * 50000)", "depth"),
     "deep inheritance": ("A = object\nfor i in range(10 ** 5):\n    A = type('A', (A,), {})", "depth"),
     "lambdas calling lambdas": ("f = lambda: 1\nfor i in range(1000):\n    f = (lambda g: lambda: g())(f)\nf()", "depth"),
-    "partials of partials": ("from functools import partial\nf = partial(len, '')\nfor i in range(100000):\n    f = partial(f)\nf()", ("depth", "steps")),
+    "partials of partials": (
+        "from functools import partial\nf = partial(len, '')\nfor i in range(100000):\n    f = partial(f)\nf()",
+        ("depth", "steps"),
+    ),
 }
 
 
@@ -107,7 +122,12 @@ def test_the_clock_stops_a_run() -> None:
 
 
 def test_a_float_is_looked_up_in_a_huge_range_at_once() -> None:
-    assert run("return 0.5 in range(10 ** 12), 3.0 in range(10 ** 12), 'x' in range(10 ** 12), len(range(10 ** 12))") == (False, True, False, 10**12)
+    assert run("return 0.5 in range(10 ** 12), 3.0 in range(10 ** 12), 'x' in range(10 ** 12), len(range(10 ** 12))") == (
+        False,
+        True,
+        False,
+        10**12,
+    )
 
 
 def test_four_hundred_nested_calls_fit() -> None:
@@ -132,19 +152,18 @@ def test_four_hundred_nested_calls_fit() -> None:
     ],
 )
 @pytest.mark.parametrize("inside", [False, True])
-def test_malformed_and_monstrous_sources_are_refused(text: str, inside: bool) -> None:
+def test_malformed_and_monstrous_sources_are_refused_or_read(text: str, inside: bool) -> None:
     machine = Machine(SMALL)
 
     def read() -> object:
         module = machine.source_module("m", text, "m.py", "m")
         return machine.getattr(module, "x")
 
-    with pytest.raises((BadInput, LimitExceeded, CannotTell, NameError)):
-        if inside:
-            machine.run(read)
-        else:
-            read()
-        raise BadInput("it was read after all, which is also fine")
+    try:
+        machine.run(read) if inside else read()
+    except (BadInput, LimitExceeded, CannotTell, NameError):
+        return
+    assert text.startswith("x = [[")
 
 
 def test_a_refusal_names_its_place() -> None:

@@ -1,10 +1,13 @@
 """What is not known stays unknown, is named with its place, and never decides anything."""
 
+# ruff: noqa: E501 - snippets of source in one line each
+
 from typing import Any
 
 import pytest
+
 from weighbridge.base.errors import BadConfig, CannotTell
-from weighbridge.reading.python import MISSING, Class, Foreign, FieldSpec, Instance, Machine, Namespace, Native, Property, Unknown
+from weighbridge.reading.python import MISSING, Class, Foreign, Instance, Machine, Namespace, Native, Unknown
 
 
 def machine_with(text: str, **names: Any) -> tuple[Machine, Any]:
@@ -18,17 +21,71 @@ def run(body: str, **names: Any) -> Any:
     return machine.run(lambda: machine.call(machine.getattr(module, "main"), [Unknown("the thing")]))
 
 
-@pytest.mark.parametrize("text", ["u + 1", "1 + u", "-u", "not u", "u < 3", "u == 3", "u[0]", "u.x.y", "[1, 2][u]", "len(u)", "f'{u}'", "str(u)", "u in [1]", "int(u)", "isinstance(u, int)", "1 if u else 2", "u is None", "abs(u)", "max(1, u)", "sum([u, 1])", "'a'.replace('a', u)", "hasattr(u, 'x')", "u and 1", "{'a': 1}.get(u)"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "u + 1",
+        "1 + u",
+        "-u",
+        "not u",
+        "u < 3",
+        "u == 3",
+        "u[0]",
+        "u.x.y",
+        "[1, 2][u]",
+        "len(u)",
+        "f'{u}'",
+        "str(u)",
+        "u in [1]",
+        "int(u)",
+        "isinstance(u, int)",
+        "1 if u else 2",
+        "u is None",
+        "abs(u)",
+        "max(1, u)",
+        "sum([u, 1])",
+        "'a'.replace('a', u)",
+        "hasattr(u, 'x')",
+        "u and 1",
+        "{'a': 1}.get(u)",
+    ],
+)
 def test_an_expression_with_something_unknown_is_unknown(text: str) -> None:
     assert isinstance(run(f"return {text}"), Unknown)
 
 
-@pytest.mark.parametrize(("text", "value"), [("0 and u", 0), ("u and 0", 0), ("1 or u", 1), ("u or 1", 1), ("1 if u else 1", 1), ("any([u, 1])", True), ("all([u, 0])", False), ("1 in [u, 1]", True), ("u is u", True)])
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0 and u", 0),
+        ("u and 0", 0),
+        ("1 or u", 1),
+        ("u or 1", 1),
+        ("1 if u else 1", 1),
+        ("any([u, 1])", True),
+        ("all([u, 0])", False),
+        ("1 in [u, 1]", True),
+        ("u is u", True),
+    ],
+)
 def test_what_is_decided_all_the_same_is_known(text: str, value: object) -> None:
     assert run(f"return {text}") == value
 
 
-@pytest.mark.parametrize("text", ["if u:\n    f = g()", "while u:\n    pass", "for x in u:\n    pass", "[x for x in u]", "print(*u)", "print(**u)", "{u: 1}", "sorted([u, 1])", "x = [1]; x[u] = 2"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if u:\n    f = g()",
+        "while u:\n    pass",
+        "for x in u:\n    pass",
+        "[x for x in u]",
+        "print(*u)",
+        "print(**u)",
+        "{u: 1}",
+        "sorted([u, 1])",
+        "x = [1]; x[u] = 2",
+    ],
+)
 def test_a_decision_on_something_unknown_is_refused_with_its_place(text: str) -> None:
     with pytest.raises(CannotTell, match=r"m\.py:2: .*the thing"):
         run(text)
@@ -83,7 +140,11 @@ def test_statements_run_only_when_asked_for() -> None:
 
 def test_imports_go_through_the_resolver() -> None:
     machine = Machine()
-    texts = {"pkg": "from .a import *\n", "pkg.a": "from . import b\nfrom .b import f as g\nimport pkg.b as again\nv = g()\n", "pkg.b": "def f(): return 7\n_hidden = 1\n"}
+    texts = {
+        "pkg": "from .a import *\n",
+        "pkg.a": "from . import b\nfrom .b import f as g\nimport pkg.b as again\nv = g()\n",
+        "pkg.b": "def f(): return 7\n_hidden = 1\n",
+    }
     cache: dict[str, Any] = {}
 
     def resolve(machine: Machine, name: str) -> Any:
@@ -92,7 +153,9 @@ def test_imports_go_through_the_resolver() -> None:
         return cache.get(name)
 
     machine.resolve = resolve
-    main = machine.source_module("main", "import pkg.a\nfrom pkg import v\nfrom pkg.a import nothing\nfrom missing import x\nw = pkg.a.v\n", "main.py", "main")
+    main = machine.source_module(
+        "main", "import pkg.a\nfrom pkg import v\nfrom pkg.a import nothing\nfrom missing import x\nw = pkg.a.v\n", "main.py", "main"
+    )
     assert machine.getattr(main, "v") == 7
     assert machine.getattr(main, "w") == 7
     assert machine.getattr(main, "nothing").kind == "lib"
@@ -100,7 +163,9 @@ def test_imports_go_through_the_resolver() -> None:
 
 
 def test_explain_names_the_line_of_a_refusal_by_the_model() -> None:
-    machine, module = machine_with("class Bad(ValueError): pass\ndef check(n):\n    if n > 1:\n        raise Bad('too many')\ndef main():\n    check(2)\n")
+    machine, module = machine_with(
+        "class Bad(ValueError): pass\ndef check(n):\n    if n > 1:\n        raise Bad('too many')\ndef main():\n    check(2)\n"
+    )
     with pytest.raises(Exception, match="Bad: too many") as caught:
         machine.call(machine.getattr(module, "main"), [])
     explained = machine.explain(caught.value)
@@ -169,17 +234,20 @@ def test_stand_in_classes_hand_down_their_instances_hooks_and_constructors() -> 
     base = Class("Base", [], {"kind": 1}, instance_type=Shouting)
     made: list[str] = []
     base.hook = lambda _machine, cls, keywords: made.append(f"{cls.name} {keywords}")
-    machine, module = machine_with("class A(Base, tag=1):\n    n: int = 3\n    def __init__(self): self.x = 1\ndef main(): return A().X, A.kind\n", Base=base)
+    machine, module = machine_with(
+        "class A(Base, tag=1):\n    n: int = 3\n    def __init__(self): self.x = 1\ndef main(): return A().X, A.kind\n", Base=base
+    )
     assert machine.call(machine.getattr(module, "main"), []) == (1, 1)
     assert made == ["A {'tag': 1}"]
     cls = machine.getattr(module, "A")
     assert cls.annotations["n"].text == "int"
     assert machine.evaluate_annotation(cls.annotations["n"]) is machine.builtins["int"]
-    assert FieldSpec and Property
 
 
 def test_writes_are_counted() -> None:
-    machine, module = machine_with("class A: pass\na = A()\nd = {}\ndef pure(): return [i for i in range(3)]\ndef write(): a.x = 1\ndef item(): d['k'] = 1\ndef main(): return a, d, pure, write, item")
+    machine, module = machine_with(
+        "class A: pass\na = A()\nd = {}\ndef pure(): return [i for i in range(3)]\ndef write(): a.x = 1\ndef item(): d['k'] = 1\ndef main(): return a, d, pure, write, item"
+    )
     _, _, pure, write, item = machine.call(machine.getattr(module, "main"), [])
     before = machine.mutations
     machine.call(pure, [])

@@ -6,18 +6,14 @@ from weighbridge.reading.python.generators import Generator
 from weighbridge.reading.python.limits import Limits
 from weighbridge.reading.python.machine import Machine
 from weighbridge.reading.python.modules import SourceModule, parse
+from weighbridge.reading.python.objects import OBJECT, Annotation, Class, FieldSpec, Instance
 from weighbridge.reading.python.values import (
     MISSING,
-    OBJECT,
-    Annotation,
     Bound,
     CachedProperty,
-    Class,
     ClassMethod,
     DefaultDict,
-    FieldSpec,
     Function,
-    Instance,
     Namespace,
     Native,
     Partial,

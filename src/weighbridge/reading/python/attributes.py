@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from weighbridge.reading.python.callable_attributes import absent, read_function, read_native, read_partial, read_property, read_wrapper
 from weighbridge.reading.python.methods import METHODS, exception_attribute, python_type_attribute
 from weighbridge.reading.python.object_protocol import OBJECT_METHODS, PAYLOAD_METHODS, exception_init
-from weighbridge.reading.python.protocols import enum_members, type_name
+from weighbridge.reading.python.objects import Class, Instance
+from weighbridge.reading.python.protocols import enum_members
 from weighbridge.reading.python.values import (
     MISSING,
     Bound,
     CachedProperty,
-    Class,
     ClassMethod,
-    Frame,
     Function,
-    Instance,
     Namespace,
     Native,
     Partial,
@@ -49,16 +48,9 @@ def find_reader(machine: Machine, kind: type) -> Reader:
         if reader is not None:
             break
     else:
-        reader = read_foreign if machine.foreign_of(kind) is not None else read_plain
+        reader = _read_foreign if machine.foreign_of(kind) is not None else _read_plain
     machine.readers[kind] = reader
     return reader
-
-
-def absent(owner: Any, name: str, default: Any) -> Any:
-    """The default, or AttributeError."""
-    if default is not MISSING:
-        return default
-    raise AttributeError(f"'{type_name(owner)}' object has no attribute '{name}'")
 
 
 def bind(machine: Machine, value: Any, owner: Any, cls: Class) -> Any:
@@ -85,7 +77,7 @@ def bind(machine: Machine, value: Any, owner: Any, cls: Class) -> Any:
     return value
 
 
-def read_instance(machine: Machine, owner: Instance, name: str, default: Any) -> Any:
+def _read_instance(machine: Machine, owner: Instance, name: str, default: Any) -> Any:
     hook = owner.cls.find("__getattribute__")
     if hook is not MISSING and type(hook) is Function:
         try:
@@ -169,7 +161,7 @@ def read_special(machine: Machine, owner: Instance, name: str) -> Any:
 MISSING_DEFAULT = Namespace("no attribute")
 
 
-def read_class(machine: Machine, owner: Class, name: str, default: Any) -> Any:
+def _read_class(machine: Machine, owner: Class, name: str, default: Any) -> Any:
     value = owner.find(name)
     if value is not MISSING:
         kind = type(value)
@@ -207,12 +199,12 @@ CLASS_SPECIALS: dict[str, Callable[[Class], Any]] = {
     "__doc__": lambda _cls: None,
     "__annotations__": lambda cls: {name: annotation.text for name, annotation in cls.annotations.items()},
     "__members__": lambda cls: {member.fields["name"]: member for member in enum_members(cls)},
-    "__subclasses__": lambda cls: Native(lambda: list(cls.subclasses), "__subclasses__"),
+    "__subclasses__": lambda cls: Native(lambda: [] if cls.frozen else list(cls.subclasses), "__subclasses__"),
     "__class__": lambda _cls: Namespace("type", {"__name__": "type"}, lambda _name: MISSING),
 }
 
 
-def read_super(machine: Machine, owner: Super, name: str, default: Any) -> Any:
+def _read_super(machine: Machine, owner: Super, name: str, default: Any) -> Any:
     target = owner.owner
     cls = target if isinstance(target, Class) else getattr(target, "cls", None)
     if not isinstance(cls, Class):
@@ -251,11 +243,11 @@ def read_super(machine: Machine, owner: Super, name: str, default: Any) -> Any:
     raise AttributeError(f"'super' object has no attribute '{name}'")
 
 
-def read_unknown(machine: Machine, owner: Unknown, name: str, _default: Any) -> Any:
+def _read_unknown(machine: Machine, owner: Unknown, name: str, _default: Any) -> Any:
     return Unknown(f"{owner.why}.{name}" if len(owner.why) < 200 else owner.why, owner.kind, owner.place or machine.place)
 
 
-def read_namespace(_machine: Machine, owner: Namespace, name: str, default: Any) -> Any:
+def _read_namespace(_machine: Machine, owner: Namespace, name: str, default: Any) -> Any:
     value = owner.get(name)
     if value is not MISSING:
         return value
@@ -266,32 +258,7 @@ def read_namespace(_machine: Machine, owner: Namespace, name: str, default: Any)
     raise AttributeError(f"module '{owner.name}' has no attribute '{name}'")
 
 
-def read_function(machine: Machine, owner: Function, name: str, default: Any) -> Any:
-    if owner.attributes is not None and name in owner.attributes:
-        return owner.attributes[name]
-    if name in {"__name__", "__qualname__"}:
-        return owner.name if name == "__name__" else owner.qualname
-    if name == "__module__":
-        return owner.module.name
-    if name == "__dict__":
-        if owner.attributes is None:
-            owner.attributes = {}
-        return owner.attributes
-    if name == "__defaults__":
-        return tuple(owner.defaults) or None
-    if name in {"__doc__", "__kwdefaults__"}:
-        return None
-    if name == "__annotations__":
-        return {}
-    if name == "__get__":
-        return Native(lambda target, _cls=None: Bound(target, owner), name)
-    if name == "__call__":
-        return owner
-    del machine
-    return absent(owner, name, default)
-
-
-def read_bound(machine: Machine, owner: Bound, name: str, default: Any) -> Any:
+def _read_bound(machine: Machine, owner: Bound, name: str, default: Any) -> Any:
     if name == "__func__":
         return owner.fn
     if name == "__self__":
@@ -299,50 +266,7 @@ def read_bound(machine: Machine, owner: Bound, name: str, default: Any) -> Any:
     return owner if name == "__call__" else read_attribute(machine, owner.fn, name, default)
 
 
-def read_native(_machine: Machine, owner: Native, name: str, default: Any) -> Any:
-    if owner.attributes is not None and name in owner.attributes:
-        return owner.attributes[name]
-    if name in {"__name__", "__qualname__"}:
-        return owner.name
-    if name in {"__doc__", "__module__"}:
-        return None
-    if name == "__get__":
-        return Native(lambda target, _cls=None: Bound(target, owner), name)
-    return owner if name == "__call__" else absent(owner, name, default)
-
-
-def read_property(_machine: Machine, owner: Property, name: str, default: Any) -> Any:
-    if name in {"fget", "fset", "fdel"}:
-        return {"fget": owner.getter, "fset": owner.setter, "fdel": owner.deleter}[name]
-    if name == "__get__":
-        return Native(lambda machine, target, _cls=None: machine.call(owner.getter, [target]), name, lazy=True, wants_machine=True)
-    if name == "__set__":
-        return Native(lambda machine, target, value: machine.call(owner.setter, [target, value]), name, lazy=True, wants_machine=True)
-    copies: dict[str, Callable[[Any], Property]] = {
-        "getter": lambda fn: Property(fn, owner.setter, owner.deleter, owner.on_class),
-        "setter": lambda fn: Property(owner.getter, fn, owner.deleter, owner.on_class),
-        "deleter": lambda fn: Property(owner.getter, owner.setter, fn, owner.on_class),
-    }
-    return Native(copies[name], name, lazy=True) if name in copies else absent(owner, name, default)
-
-
-def read_partial(_machine: Machine, owner: Partial, name: str, default: Any) -> Any:
-    if owner.attributes is not None and name in owner.attributes:
-        return owner.attributes[name]
-    if name == "func":
-        return owner.fn
-    if name == "args":
-        return tuple(owner.args)
-    return owner.kwargs if name == "keywords" else absent(owner, name, default)
-
-
-def read_wrapper(_machine: Machine, owner: Any, name: str, default: Any) -> Any:
-    if name in {"__func__", "__wrapped__"}:
-        return getattr(owner, "fn", getattr(owner, "getter", None))
-    return absent(owner, name, default)
-
-
-def read_type(machine: Machine, owner: TypeObject, name: str, default: Any) -> Any:
+def _read_type(machine: Machine, owner: TypeObject, name: str, default: Any) -> Any:
     if name in owner.methods:
         return owner.methods[name]
     if name in {"__name__", "__qualname__"}:
@@ -356,27 +280,27 @@ def read_type(machine: Machine, owner: TypeObject, name: str, default: Any) -> A
     return method if method is not None else absent(owner, name, default)
 
 
-def read_union(_machine: Machine, owner: Union, name: str, default: Any) -> Any:
+def _read_union(_machine: Machine, owner: Union, name: str, default: Any) -> Any:
     return owner.members if name == "__args__" else absent(owner, name, default)
 
 
-def read_python_type(_machine: Machine, owner: type, name: str, default: Any) -> Any:
+def _read_python_type(_machine: Machine, owner: type, name: str, default: Any) -> Any:
     value = python_type_attribute(owner, name)
     return absent(owner, name, default) if value is MISSING else value
 
 
-def read_exception(_machine: Machine, owner: BaseException, name: str, default: Any) -> Any:
+def _read_exception(_machine: Machine, owner: BaseException, name: str, default: Any) -> Any:
     value = exception_attribute(owner, name)
     return absent(owner, name, default) if value is MISSING else value
 
 
-def read_foreign(machine: Machine, owner: Any, name: str, default: Any) -> Any:
+def _read_foreign(machine: Machine, owner: Any, name: str, default: Any) -> Any:
     adapter = machine.foreign_of(type(owner))
     assert adapter is not None
     return adapter.getattr(machine, owner, name, default)
 
 
-def read_plain(machine: Machine, owner: Any, name: str, default: Any) -> Any:
+def _read_plain(machine: Machine, owner: Any, name: str, default: Any) -> Any:
     for base in type(owner).__mro__:
         table = METHODS.get(base)
         if table is not None:
@@ -397,6 +321,7 @@ def read_plain(machine: Machine, owner: Any, name: str, default: Any) -> Any:
 
 
 def read_module(machine: Machine, owner: Any, name: str, default: Any) -> Any:
+    """Attributes of a module of interpreted source."""
     value = owner.get(machine, name)
     if value is MISSING:
         value = owner.submodule(machine, name)
@@ -408,108 +333,21 @@ def read_module(machine: Machine, owner: Any, name: str, default: Any) -> Any:
 
 
 READERS: dict[type, Reader] = {
-    Instance: read_instance,
-    Class: read_class,
-    Super: read_super,
-    Unknown: read_unknown,
-    Namespace: read_namespace,
+    Instance: _read_instance,
+    Class: _read_class,
+    Super: _read_super,
+    Unknown: _read_unknown,
+    Namespace: _read_namespace,
     Function: read_function,
-    Bound: read_bound,
+    Bound: _read_bound,
     Native: read_native,
     Property: read_property,
     Partial: read_partial,
     StaticMethod: read_wrapper,
     ClassMethod: read_wrapper,
     CachedProperty: read_wrapper,
-    TypeObject: read_type,
-    Union: read_union,
-    type: read_python_type,
-    BaseException: read_exception,
+    TypeObject: _read_type,
+    Union: _read_union,
+    type: _read_python_type,
+    BaseException: _read_exception,
 }
-
-
-def write_attribute(machine: Machine, owner: Any, name: str, value: Any) -> None:
-    """owner.name = value."""
-    if isinstance(owner, Instance):
-        write_instance(machine, owner, name, value)
-        return
-    kind = type(owner)
-    if isinstance(owner, Class):
-        machine.mutations += 1
-        owner.set(name, value)
-    elif kind in {Function, Native, Partial}:
-        if kind is Function and name in {"__name__", "__qualname__"}:
-            setattr(owner, name.strip("_"), value)
-            return
-        if owner.attributes is None:
-            owner.attributes = {}
-        owner.attributes[name] = value
-    elif kind is Namespace:
-        machine.mutations += 1
-        owner.entries[name] = value
-    elif kind in {Unknown, Bound, Property} or isinstance(owner, BaseException):
-        return
-    elif hasattr(kind, "namespace") and hasattr(kind, "run_statement"):
-        owner.assign(machine, name, value)
-    else:
-        adapter = machine.foreign_of(kind)
-        if adapter is None:
-            raise AttributeError(f"'{type_name(owner)}' object has no attribute '{name}'")
-        adapter.setattr(machine, owner, name, value)
-
-
-def write_instance(machine: Machine, owner: Instance, name: str, value: Any) -> None:
-    """Attribute store on an object: an interpreted or stand-in __setattr__ first."""
-    hook = owner.cls.find("__setattr__")
-    if hook is not MISSING:
-        machine.call(hook, [owner, name, value])
-        return
-    write_own(machine, owner, name, value)
-
-
-def write_own(machine: Machine, owner: Instance, name: str, value: Any) -> None:
-    """object.__setattr__: properties and descriptors of the class, then the object's own table."""
-    if owner.translates:
-        name = owner.translate(name)
-    holder = owner.cls.find(name)
-    if type(holder) is Property:
-        if holder.setter is None:
-            raise AttributeError(f"property '{name}' of '{owner.cls.name}' object has no setter")
-        machine.call(holder.setter, [owner, value])
-        return
-    if isinstance(holder, Instance) and (setter := holder.cls.find("__set__")) is not MISSING:
-        machine.call(setter, [holder, owner, value])
-        return
-    if name == "__class__" and isinstance(value, Class):
-        owner.cls = value
-        return
-    if name == "__dict__" and isinstance(value, dict):
-        owner.fields = value
-        return
-    owner.assign(machine, name, value)
-
-
-def delete_attribute(machine: Machine, owner: Any, name: str) -> None:
-    """del owner.name."""
-    if isinstance(owner, Instance):
-        hook = owner.cls.find("__delattr__")
-        if hook is not MISSING:
-            machine.call(hook, [owner, name])
-            return
-        holder = owner.cls.find(name)
-        if type(holder) is Property and holder.deleter is not None:
-            machine.call(holder.deleter, [owner])
-            return
-        owner.remove(owner.translate(name) if owner.translates else name)
-        machine.mutations += 1
-    elif isinstance(owner, Class):
-        owner.remove(name)
-    elif isinstance(owner, (Function, Native, Partial)) and owner.attributes and name in owner.attributes:
-        del owner.attributes[name]
-    elif type(owner) is not Unknown:
-        raise AttributeError(f"'{type_name(owner)}' object has no attribute '{name}'")
-
-
-def frame_owner(frame: Frame) -> str:
-    """The name of what a frame runs, for traces."""
-    return frame.function.name if frame.function is not None else "<module>"

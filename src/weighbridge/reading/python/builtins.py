@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from weighbridge.base.errors import CannotTell
-from weighbridge.reading.python import operators, protocols, types_of_values
+from weighbridge.reading.python import comparisons, operators, protocols, types_of_values
 from weighbridge.reading.python.attributes import read_attribute
 from weighbridge.reading.python.calls import call
 from weighbridge.reading.python.formatting import format_value, to_repr
 from weighbridge.reading.python.object_protocol import OBJECT_METHODS
+from weighbridge.reading.python.objects import Class, Instance
 from weighbridge.reading.python.types_of_values import TYPE_OBJECTS, TYPES, is_callable, is_instance, is_subclass, to_number, type_of
-from weighbridge.reading.python.values import MISSING, Class, Instance, Namespace, Native, Unknown
+from weighbridge.reading.python.values import MISSING, Namespace, Native, Unknown
 
 if TYPE_CHECKING:
     from weighbridge.reading.python.machine import Machine
@@ -22,16 +23,74 @@ if TYPE_CHECKING:
 __all__ = ["BUILTINS", "TYPE_OBJECTS", "is_instance", "names_of", "sort", "to_number", "type_of"]
 ABSENT = Unknown("no such attribute")
 NUMBERS = frozenset([int, float, bool])
-EXCEPTIONS = (
-    "BaseException Exception ValueError TypeError KeyError IndexError AttributeError ImportError ModuleNotFoundError NotImplementedError "
-    "RuntimeError AssertionError ZeroDivisionError StopIteration StopAsyncIteration OSError NameError UnboundLocalError LookupError "
-    "ArithmeticError OverflowError FloatingPointError FileNotFoundError FileExistsError EnvironmentError IOError Warning UserWarning "
-    "DeprecationWarning PendingDeprecationWarning FutureWarning RuntimeWarning ImportWarning KeyboardInterrupt SystemExit GeneratorExit "
-    "UnicodeError MemoryError RecursionError PermissionError TimeoutError ConnectionError EOFError BufferError SyntaxError"
-).split()
-REFUSED = (
-    "open exec eval compile __import__ globals locals input memoryview bytearray breakpoint aiter anext exit quit help license copyright credits"
-).split()
+EXCEPTIONS = [
+    "BaseException",
+    "Exception",
+    "ValueError",
+    "TypeError",
+    "KeyError",
+    "IndexError",
+    "AttributeError",
+    "ImportError",
+    "ModuleNotFoundError",
+    "NotImplementedError",
+    "RuntimeError",
+    "AssertionError",
+    "ZeroDivisionError",
+    "StopIteration",
+    "StopAsyncIteration",
+    "OSError",
+    "NameError",
+    "UnboundLocalError",
+    "LookupError",
+    "ArithmeticError",
+    "OverflowError",
+    "FloatingPointError",
+    "FileNotFoundError",
+    "FileExistsError",
+    "EnvironmentError",
+    "IOError",
+    "Warning",
+    "UserWarning",
+    "DeprecationWarning",
+    "PendingDeprecationWarning",
+    "FutureWarning",
+    "RuntimeWarning",
+    "ImportWarning",
+    "KeyboardInterrupt",
+    "SystemExit",
+    "GeneratorExit",
+    "UnicodeError",
+    "MemoryError",
+    "RecursionError",
+    "PermissionError",
+    "TimeoutError",
+    "ConnectionError",
+    "EOFError",
+    "BufferError",
+    "SyntaxError",
+]
+REFUSED = [
+    "open",
+    "exec",
+    "eval",
+    "compile",
+    "__import__",
+    "globals",
+    "locals",
+    "input",
+    "memoryview",
+    "bytearray",
+    "breakpoint",
+    "aiter",
+    "anext",
+    "exit",
+    "quit",
+    "help",
+    "license",
+    "copyright",
+    "credits",
+]
 
 
 def get_attribute(machine: Machine, owner: Any, name: Any, *default: Any) -> Any:
@@ -101,7 +160,7 @@ def extreme(name: str, operation: type[ast.cmpop]) -> Native:
         for item in protocols.counted(machine, items[0] if len(items) == 1 else items):
             rank = item if key is None else call(machine, key, [item])
             if best is not MISSING:
-                better = operators.compare(machine, operation, rank, best_key)
+                better = comparisons.compare(machine, operation, rank, best_key)
                 if type(better) is Unknown:
                     return machine.unknown(f"{name} with {better.why}")
                 if not protocols.truth(machine, better):
@@ -128,7 +187,7 @@ def sort(machine: Machine, items: Any, key: Any = None, reverse: Any = False) ->
     if all(type(rank) in NUMBERS for rank in ranks) or all(type(rank) is str for rank in ranks):
         order = sorted(range(len(values)), key=ranks.__getitem__, reverse=turned)
     else:
-        order = sorted(range(len(values)), key=lambda index: operators.SortKey(machine, ranks[index]), reverse=turned)
+        order = sorted(range(len(values)), key=lambda index: comparisons.SortKey(machine, ranks[index]), reverse=turned)
     return [values[index] for index in order]
 
 
@@ -295,7 +354,7 @@ def functions() -> dict[str, Any]:
     )
     found["print"] = Native(lambda *_args, **_kwargs: None, "print", lazy=True)
     found["id"] = Native(id, "id", lazy=True)
-    found["ord"] = Native(lambda text: ord(text), "ord")
+    found["ord"] = Native(ord, "ord")
     found |= {"min": extreme("min", ast.Lt), "max": extreme("max", ast.Gt)}
     return found | {name: refused(name) for name in REFUSED}
 

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from weighbridge.reading.python.functions import call_function
 from weighbridge.reading.python.object_protocol import fill_payload, make_payload
+from weighbridge.reading.python.objects import Class, Instance
 from weighbridge.reading.python.protocols import type_name
 from weighbridge.reading.python.values import (
     MISSING,
     Bound,
-    Class,
     ClassMethod,
     Function,
-    Instance,
     Namespace,
     Native,
     Partial,
@@ -37,14 +36,14 @@ def call(machine: Machine, function: Any, args: list[Any], kwargs: dict[str, Any
     return call_other(machine, function, args, kwargs)
 
 
-def call_bound(machine: Machine, function: Bound, args: list[Any], kwargs: dict[str, Any] | None) -> Any:
+def _call_bound(machine: Machine, function: Bound, args: list[Any], kwargs: dict[str, Any] | None) -> Any:
     args.insert(0, function.self)
     target = function.fn
     del function
     return call(machine, target, args, kwargs)
 
 
-def call_native(machine: Machine, function: Native, args: list[Any], kwargs: dict[str, Any] | None) -> Any:
+def _call_native(machine: Machine, function: Native, args: list[Any], kwargs: dict[str, Any] | None) -> Any:
     if not function.lazy:
         for arg in args:
             if type(arg) is Unknown:
@@ -56,7 +55,7 @@ def call_native(machine: Machine, function: Native, args: list[Any], kwargs: dic
     return function.fn(*args, **kwargs) if kwargs else function.fn(*args)
 
 
-def call_type(machine: Machine, function: TypeObject, args: list[Any], kwargs: dict[str, Any] | None) -> Any:
+def _call_type(machine: Machine, function: TypeObject, args: list[Any], kwargs: dict[str, Any] | None) -> Any:
     return function.construct(machine, *args, **(kwargs or {}))
 
 
@@ -67,12 +66,12 @@ def call_unknown(machine: Machine, function: Unknown, args: list[Any], _kwargs: 
     return Unknown(f"{function.why}(...)" if len(function.why) < 120 else function.why, kind, machine.place)
 
 
-def call_partial(machine: Machine, function: Partial, args: list[Any], kwargs: dict[str, Any] | None) -> Any:
+def _call_partial(machine: Machine, function: Partial, args: list[Any], kwargs: dict[str, Any] | None) -> Any:
     args[0:0] = function.args
     return call(machine, function.fn, args, {**function.kwargs, **(kwargs or {})})
 
 
-def call_wrapped(machine: Machine, function: StaticMethod | ClassMethod, args: list[Any], kwargs: dict[str, Any] | None) -> Any:
+def _call_wrapped(machine: Machine, function: StaticMethod | ClassMethod, args: list[Any], kwargs: dict[str, Any] | None) -> Any:
     return call(machine, function.fn, args, kwargs)
 
 
@@ -134,12 +133,12 @@ def construct(machine: Machine, cls: Class, args: list[Any], kwargs: dict[str, A
 
 CALLERS: dict[type, Caller] = {
     Function: call_function,
-    Bound: call_bound,
-    Native: call_native,
-    TypeObject: call_type,
+    Bound: _call_bound,
+    Native: _call_native,
+    TypeObject: _call_type,
     Class: instantiate,
     Unknown: call_unknown,
-    Partial: call_partial,
-    StaticMethod: call_wrapped,
-    ClassMethod: call_wrapped,
+    Partial: _call_partial,
+    StaticMethod: _call_wrapped,
+    ClassMethod: _call_wrapped,
 }

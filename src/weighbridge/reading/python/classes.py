@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from weighbridge.reading.python.calls import call, construct
-from weighbridge.reading.python.operators import equal
+from weighbridge.reading.python.comparisons import equal
+from weighbridge.reading.python.objects import Class, Instance
 from weighbridge.reading.python.protocols import enum_members
 from weighbridge.reading.python.values import (
     MISSING,
     Bound,
     CachedProperty,
-    Class,
     ClassMethod,
     Frame,
     Function,
-    Instance,
     Namespace,
     Native,
     Property,
@@ -38,12 +37,20 @@ def usable_bases(bases: list[Any]) -> list[Any]:
     return [
         base
         for base in opened
-        if base not in (object, type) and not isinstance(base, (Native, Namespace, Union, Bound)) and not (isinstance(base, Unknown) and base.kind == "stub")
+        if base not in (object, type)
+        and not isinstance(base, (Native, Namespace, Union, Bound))
+        and not (isinstance(base, Unknown) and base.kind == "stub")
     ]
 
 
 def make_class(
-    machine: Machine, name: str, bases: list[Any], namespace: dict[str, Any], module: str, keywords: dict[str, Any], frame: Frame | None = None
+    machine: Machine,
+    name: str,
+    bases: list[Any],
+    namespace: dict[str, Any],
+    module: str,
+    keywords: dict[str, Any],
+    frame: Frame | None = None,
 ) -> Class:
     """Make a class, name its descriptors, run the hooks of its bases."""
     ancestors = sum(len(base.mro) for base in bases if isinstance(base, Class))
@@ -99,27 +106,37 @@ class Auto:
     __slots__ = ()
 
 
+def _generated(machine: Machine, cls: Class, name: str, seen: list[Instance], last: Any) -> Any:
+    """The value of auto()."""
+    rule = cls.find("_generate_next_value_")
+    if rule is not MISSING:
+        function = rule.fn if isinstance(rule, StaticMethod) else rule
+        return call(machine, function, [name, 1, len(seen), [member.fields["value"] for member in seen]])
+    kinds = {base.name for base in cls.mro}
+    if "StrEnum" in kinds:
+        return name.lower()
+    if kinds & {"Flag", "IntFlag"}:
+        return 1 << len(seen)
+    return last + 1 if type(last) is int else 1
+
+
 def make_members(machine: Machine, cls: Class) -> None:
     """Turn the plain values of an enumeration's body into members."""
     last: Any = 0
-    text = any(base.name == "StrEnum" for base in cls.mro)
     seen: list[Instance] = []
-    for name, value in list(cls.namespace.items()):
-        if name.startswith("_") or isinstance(value, NOT_MEMBERS) or value is None and name == "_ignore_":
+    for name, given in list(cls.namespace.items()):
+        if name.startswith("_") or isinstance(given, NOT_MEMBERS):
             continue
-        generated = cls.find("_generate_next_value_")
-        if isinstance(value, Auto):
-            if generated is not MISSING:
-                function = generated.fn if isinstance(generated, StaticMethod) else generated
-                value = call(machine, function, [name, 1, len(seen), [member.fields["value"] for member in seen]])
-            elif text:
-                value = name.lower()
-            elif any(base.name in {"Flag", "IntFlag"} for base in cls.mro):
-                value = 1 << len(seen)
-            else:
-                value = last + 1 if type(last) is int else 1
+        value = _generated(machine, cls, name, seen, last) if isinstance(given, Auto) else given
         last = value
-        alias = next((member for member in seen if type(member.fields["value"]) is type(value) and equal(machine, member.fields["value"], value) is True), None)
+        alias = next(
+            (
+                member
+                for member in seen
+                if type(member.fields["value"]) is type(value) and equal(machine, member.fields["value"], value) is True
+            ),
+            None,
+        )
         if alias is not None:
             cls.namespace[name] = alias
             continue
@@ -228,14 +245,18 @@ def make_named_tuple(cls: Class, names: list[str], defaults: dict[str, Any]) -> 
         _field_defaults=dict(defaults),
         _replace=Native(replace, "_replace", lazy=True, wants_machine=True),
         _asdict=Native(lambda owner: dict(zip(names, owner.payload, strict=True)), "_asdict", lazy=True),
-        _make=ClassMethod(Native(lambda machine, made, items: make(machine, made, list(machine.as_list(items)), {}), "_make", lazy=True, wants_machine=True)),
+        _make=ClassMethod(
+            Native(
+                lambda machine, made, items: make(machine, made, list(machine.as_list(items)), {}), "_make", lazy=True, wants_machine=True
+            )
+        ),
     )
     cls.namespace.setdefault("__repr__", Native(show, "__repr__", lazy=True, wants_machine=True))
     cls.cache.clear()
 
 
 def named_tuple_hook(_machine: Machine, cls: Class, _keywords: dict[str, Any]) -> None:
-    """class P(NamedTuple): the annotated names are the fields."""
+    """Class P(NamedTuple): the annotated names are the fields."""
     if cls.mro[1].hook is named_tuple_hook:
         defaults = {name: cls.namespace[name] for name in cls.annotations if name in cls.namespace}
         make_named_tuple(cls, list(cls.annotations), defaults)
@@ -244,4 +265,5 @@ def named_tuple_hook(_machine: Machine, cls: Class, _keywords: dict[str, Any]) -
 NAMED_TUPLE = Class("NamedTuple", [], {}, "typing")
 NAMED_TUPLE.hook = named_tuple_hook
 TYPED_DICT = Class("TypedDict", [], {}, "typing")
+NAMED_TUPLE.frozen = TYPED_DICT.frozen = True
 TYPED_DICT.constructor = lambda machine, _cls, args, kwargs: machine.call(machine.builtins["dict"], args, kwargs)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weighbridge.base.errors import CannotTell
-from weighbridge.reading.python import operators, protocols
+from weighbridge.reading.python import comparisons, operators, protocols
 from weighbridge.reading.python.attributes import read_attribute
 from weighbridge.reading.python.calls import call
 from weighbridge.reading.python.code import Expression, FunctionCode
@@ -253,7 +253,7 @@ def compile_boolean(node: ast.BoolOp, scope: Scope) -> Expression:
 def _compile_compare(node: ast.Compare, scope: Scope) -> Expression:
     left = expression(node.left, scope)
     rest = [(type(op), expression(right, scope)) for op, right in zip(node.ops, node.comparators, strict=True)]
-    compare = operators.compare
+    compare = comparisons.compare
     if len(rest) == 1:
         operation, right = rest[0]
         return lambda frame: compare(frame.machine, operation, left(frame), right(frame))
@@ -279,7 +279,7 @@ def _compile_choice(node: ast.IfExp, scope: Scope) -> Expression:
         value = test(frame)
         if type(value) is Unknown:  # equal plain values on both sides need no decision
             a, b = body(frame), orelse(frame)
-            if operators.same_plain(frame.machine, a, b):
+            if comparisons.same_plain(frame.machine, a, b):
                 return a
             return frame.machine.unknown(f"choice on {value.why}", choice_kind(frame.machine, a, b))
         return body(frame) if protocols.truth(frame.machine, value) else orelse(frame)

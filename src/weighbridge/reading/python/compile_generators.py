@@ -45,6 +45,7 @@ class _Hoist(ast.NodeTransformer):
     visit_Yield = visit_YieldFrom = take  # noqa: N815 - the names ast.NodeTransformer looks for
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
+        """Leave the lambda: its yields are its own."""
         return node
 
 
@@ -133,10 +134,12 @@ class Body:
         return delegate
 
     def check(self, node: ast.expr) -> None:
+        """Refuse a yield in the head of a block."""
         if binds_yield([node]):
             raise CannotTell("a yield in the head of a block", "the interpreter has no such statement", line=node.lineno)
 
     def branch(self, node: ast.If) -> Steps:
+        """An `if` that yields."""
         self.check(node.test)
         test, body, orelse = expression(node.test, self.scope), self.block(node.body), self.block(node.orelse)
 
@@ -146,6 +149,7 @@ class Body:
         return steps
 
     def loop(self, node: ast.For | ast.AsyncFor) -> Steps:
+        """A `for` that yields."""
         self.check(node.iter)
         iterable, store = expression(node.iter, self.scope), compile_target(node.target, self.scope, expression)
         body, orelse = self.block(node.body), self.block(node.orelse)
@@ -165,6 +169,7 @@ class Body:
         return steps
 
     def loop_while(self, node: ast.While) -> Steps:
+        """A `while` that yields."""
         self.check(node.test)
         test, body, orelse = expression(node.test, self.scope), self.block(node.body), self.block(node.orelse)
 
@@ -181,6 +186,7 @@ class Body:
         return steps
 
     def guard(self, node: ast.Try) -> Steps:
+        """A `try` that yields."""
         body, orelse, final = self.block(node.body), self.block(node.orelse), self.block(node.finalbody)
         handlers = [
             (
@@ -201,20 +207,13 @@ class Body:
                 caught = exceptions.catchable(frame.machine, error)
             if caught is None:
                 return (yield from orelse(frame)) if signal is None else signal
-            for kind, store, forget, block in handlers:
-                if kind is None or exceptions.matches(frame.machine, caught, kind(frame)):
-                    frame.machine.handled.append(caught)
-                    if store is not None:
-                        store(frame, exceptions.shown(caught))
-                    caught = None
-                    try:
-                        return (yield from block(frame))
-                    finally:
-                        del frame.machine.handled[-1:]
-                        if forget is not None:
-                            exceptions.forget(forget, frame)
+            kinds = (each for each in handlers if each[0] is None or exceptions.matches(frame.machine, caught, each[0](frame)))
+            handler = next(kinds, None)
+            del kinds
             try:
-                raise caught
+                if handler is None:
+                    raise caught
+                return (yield from handle(frame, [caught], *handler[1:]))
             finally:
                 caught = None
 
@@ -240,12 +239,14 @@ class Body:
         return steps
 
     def within(self, node: ast.With | ast.AsyncWith) -> Steps:
+        """A `with` that yields."""
         body = self.block(node.body)
         for item in reversed(node.items):
             body = self.with_item(item, body)
         return body
 
     def with_item(self, item: ast.withitem, body: Steps) -> Steps:
+        """One context manager around statements that yield."""
         self.check(item.context_expr)
         manager_of = expression(item.context_expr, self.scope)
         store = compile_target(item.optional_vars, self.scope, expression) if item.optional_vars is not None else None
@@ -269,3 +270,18 @@ class Body:
             return signal
 
         return steps
+
+
+def handle(frame: Frame, caught: list[BaseException], store: Any, forget: Any, block: Steps) -> Run:
+    """Run the body of an `except`; it takes the exception out of the list, so that nothing else holds it."""
+    error = caught.pop()
+    frame.machine.handled.append(error)
+    if store is not None:
+        store(frame, exceptions.shown(error))
+    del error
+    try:
+        return (yield from block(frame))
+    finally:
+        del frame.machine.handled[-1:]
+        if forget is not None:
+            exceptions.forget(forget, frame)

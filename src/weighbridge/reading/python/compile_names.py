@@ -8,7 +8,7 @@ from typing import Any
 
 from weighbridge.base.errors import CannotTell
 from weighbridge.reading.python import protocols
-from weighbridge.reading.python.attributes import delete_attribute, write_attribute
+from weighbridge.reading.python.attribute_stores import delete_attribute, write_attribute
 from weighbridge.reading.python.code import Expression
 from weighbridge.reading.python.scopes import CELL, FREE, IN_CLASS, IN_MODULE, LOCAL, Scope
 from weighbridge.reading.python.values import MISSING, Frame, Unknown

@@ -17,10 +17,11 @@ from weighbridge.reading.python.compile_generators import compile_generator
 from weighbridge.reading.python.compile_names import compile_delete, compile_target, delete_name, store_name
 from weighbridge.reading.python.comprehensions import COMPREHENSIONS
 from weighbridge.reading.python.functions import BREAK, CONTINUE, RETURN, run_block
+from weighbridge.reading.python.objects import Annotation
 from weighbridge.reading.python.patterns import compile_pattern
 from weighbridge.reading.python.scopes import Scope
 from weighbridge.reading.python.undecided import decide_if
-from weighbridge.reading.python.values import Annotation, Frame, Unknown
+from weighbridge.reading.python.values import Frame, Unknown
 
 Statement = Callable[[Frame], Any]
 EXPRESSIONS.update(COMPREHENSIONS)
@@ -56,7 +57,7 @@ def compile_body(code: FunctionCode) -> None:
         code.block = compile_block(code.node.body, code.scope)
 
 
-def run_expression(node: ast.Expr, scope: Scope) -> Statement:
+def _run_expression(node: ast.Expr, scope: Scope) -> Statement:
     value = expression(node.value, scope)
 
     def run(frame: Frame) -> None:
@@ -65,7 +66,7 @@ def run_expression(node: ast.Expr, scope: Scope) -> Statement:
     return run
 
 
-def run_assign(node: ast.Assign, scope: Scope) -> Statement:
+def _run_assign(node: ast.Assign, scope: Scope) -> Statement:
     value = expression(node.value, scope)
     stores = [compile_target(target, scope, expression) for target in node.targets]
     if len(stores) == 1:
@@ -80,7 +81,7 @@ def run_assign(node: ast.Assign, scope: Scope) -> Statement:
     return run
 
 
-def run_augmented(node: ast.AugAssign, scope: Scope) -> Statement:
+def _run_augmented(node: ast.AugAssign, scope: Scope) -> Statement:
     value, operation = expression(node.value, scope), type(node.op)
     inplace = operators.inplace
     if isinstance(node.target, ast.Name):
@@ -104,7 +105,7 @@ def run_augmented(node: ast.AugAssign, scope: Scope) -> Statement:
     return run_item
 
 
-def run_annotated(node: ast.AnnAssign, scope: Scope) -> Statement:
+def _run_annotated(node: ast.AnnAssign, scope: Scope) -> Statement:
     store = compile_target(node.target, scope, expression)
     value = expression(node.value, scope) if node.value is not None else None
     name = node.target.id if isinstance(node.target, ast.Name) else None
@@ -118,7 +119,7 @@ def run_annotated(node: ast.AnnAssign, scope: Scope) -> Statement:
     return run
 
 
-def run_return(node: ast.Return, scope: Scope) -> Statement:
+def _run_return(node: ast.Return, scope: Scope) -> Statement:
     if node.value is None:
         return lambda _frame: RETURN
     value = expression(node.value, scope)
@@ -130,7 +131,7 @@ def run_return(node: ast.Return, scope: Scope) -> Statement:
     return run
 
 
-def run_if(node: ast.If, scope: Scope) -> Statement:
+def _run_if(node: ast.If, scope: Scope) -> Statement:
     test, body, orelse = expression(node.test, scope), compile_block(node.body, scope), compile_block(node.orelse, scope)
     truth = protocols.truth
     undecided = decide_if(node, body, orelse, scope)
@@ -148,7 +149,7 @@ def run_if(node: ast.If, scope: Scope) -> Statement:
     return run
 
 
-def run_for(node: ast.For | ast.AsyncFor, scope: Scope) -> Statement:
+def _run_for(node: ast.For | ast.AsyncFor, scope: Scope) -> Statement:
     iterable, store = expression(node.iter, scope), compile_target(node.target, scope, expression)
     body, orelse = compile_block(node.body, scope), compile_block(node.orelse, scope)
 
@@ -172,7 +173,7 @@ def run_for(node: ast.For | ast.AsyncFor, scope: Scope) -> Statement:
     return run
 
 
-def run_while(node: ast.While, scope: Scope) -> Statement:
+def _run_while(node: ast.While, scope: Scope) -> Statement:
     test, body, orelse = expression(node.test, scope), compile_block(node.body, scope), compile_block(node.orelse, scope)
     truth = protocols.truth
 
@@ -204,7 +205,7 @@ def compile_handlers(node: ast.Try, scope: Scope) -> list[tuple[Any, Any, Any, S
     ]
 
 
-def run_try(node: ast.Try, scope: Scope) -> Statement:
+def _run_try(node: ast.Try, scope: Scope) -> Statement:
     scope.host.trying += 1
     body = partial(run_block, compile_block(node.body, scope))
     scope.host.trying -= 1
@@ -219,7 +220,7 @@ def run_try(node: ast.Try, scope: Scope) -> Statement:
     return lambda frame: exceptions.finish(frame, inner, final)
 
 
-def run_raise(node: ast.Raise, scope: Scope) -> Statement:
+def _run_raise(node: ast.Raise, scope: Scope) -> Statement:
     value = expression(node.exc, scope) if node.exc is not None else None
     cause = expression(node.cause, scope) if node.cause is not None else None
 
@@ -240,7 +241,7 @@ def run_raise(node: ast.Raise, scope: Scope) -> Statement:
     return run
 
 
-def run_with(node: ast.With | ast.AsyncWith, scope: Scope) -> Statement:
+def _run_with(node: ast.With | ast.AsyncWith, scope: Scope) -> Statement:
     block = compile_block(node.body, scope)
 
     def innermost(frame: Frame, _value: Any = None) -> Any:
@@ -270,7 +271,7 @@ def with_item(item: ast.withitem, scope: Scope, body: Callable[[Frame, Any], Any
     return lambda frame, _value: exceptions.within(frame, manager(frame), inside)
 
 
-def run_assert(node: ast.Assert, scope: Scope) -> Statement:
+def _run_assert(node: ast.Assert, scope: Scope) -> Statement:
     test = expression(node.test, scope)
     message = expression(node.msg, scope) if node.msg is not None else None
 
@@ -282,7 +283,7 @@ def run_assert(node: ast.Assert, scope: Scope) -> Statement:
     return run
 
 
-def run_delete(node: ast.Delete, scope: Scope) -> Statement:
+def _run_delete(node: ast.Delete, scope: Scope) -> Statement:
     steps = [step for target in node.targets for step in compile_delete(target, scope, expression)]
 
     def run(frame: Frame) -> None:
@@ -292,7 +293,7 @@ def run_delete(node: ast.Delete, scope: Scope) -> Statement:
     return run
 
 
-def run_match(node: ast.Match, scope: Scope) -> Statement:
+def _run_match(node: ast.Match, scope: Scope) -> Statement:
     subject = expression(node.subject, scope)
     cases = [
         (
@@ -324,7 +325,7 @@ def decorate(machine: Any, decorators: list[Any], value: Any) -> Any:
     return value
 
 
-def run_function(node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> Statement:
+def _run_function(node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> Statement:
     make = compile_function(node, scope)
     decorators = [expression(decorator, scope) for decorator in node.decorator_list]
     store = store_name(node.name, scope)
@@ -336,7 +337,7 @@ def run_function(node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> 
     return run
 
 
-def run_class(node: ast.ClassDef, scope: Scope) -> Statement:
+def _run_class(node: ast.ClassDef, scope: Scope) -> Statement:
     make = compile_class(node, scope, compile_block)
     decorators = [expression(decorator, scope) for decorator in node.decorator_list]
     store = store_name(node.name, scope)
@@ -348,35 +349,35 @@ def run_class(node: ast.ClassDef, scope: Scope) -> Statement:
     return run
 
 
-def run_nothing(_node: ast.stmt, _scope: Scope) -> Statement:
+def _run_nothing(_node: ast.stmt, _scope: Scope) -> Statement:
     return lambda _frame: None
 
 
 TABLE: dict[type[ast.stmt], Callable[[Any, Scope], Statement]] = {
-    ast.Expr: run_expression,
-    ast.Assign: run_assign,
-    ast.AugAssign: run_augmented,
-    ast.AnnAssign: run_annotated,
-    ast.Return: run_return,
-    ast.If: run_if,
-    ast.For: run_for,
-    ast.AsyncFor: run_for,
-    ast.While: run_while,
-    ast.Try: run_try,
-    ast.Raise: run_raise,
-    ast.With: run_with,
-    ast.AsyncWith: run_with,
-    ast.Assert: run_assert,
-    ast.Delete: run_delete,
-    ast.Match: run_match,
-    ast.FunctionDef: run_function,
-    ast.AsyncFunctionDef: run_function,
-    ast.ClassDef: run_class,
+    ast.Expr: _run_expression,
+    ast.Assign: _run_assign,
+    ast.AugAssign: _run_augmented,
+    ast.AnnAssign: _run_annotated,
+    ast.Return: _run_return,
+    ast.If: _run_if,
+    ast.For: _run_for,
+    ast.AsyncFor: _run_for,
+    ast.While: _run_while,
+    ast.Try: _run_try,
+    ast.Raise: _run_raise,
+    ast.With: _run_with,
+    ast.AsyncWith: _run_with,
+    ast.Assert: _run_assert,
+    ast.Delete: _run_delete,
+    ast.Match: _run_match,
+    ast.FunctionDef: _run_function,
+    ast.AsyncFunctionDef: _run_function,
+    ast.ClassDef: _run_class,
     ast.Import: imports.compile_import,
     ast.ImportFrom: imports.compile_import_from,
     ast.Break: lambda _node, _scope: lambda _frame: BREAK,
     ast.Continue: lambda _node, _scope: lambda _frame: CONTINUE,
-    ast.Pass: run_nothing,
-    ast.Global: run_nothing,
-    ast.Nonlocal: run_nothing,
+    ast.Pass: _run_nothing,
+    ast.Global: _run_nothing,
+    ast.Nonlocal: _run_nothing,
 }

@@ -15,7 +15,19 @@ from weighbridge.reading.python.values import Cell, Frame
 
 LONG = 2048  # a pure table of numbers longer than this keeps its length and forgets most values
 KEPT = 32
-PURE = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare, ast.IfExp, ast.Attribute, ast.operator, ast.unaryop, ast.cmpop, ast.Load)
+PURE = (
+    ast.Name,
+    ast.Constant,
+    ast.BinOp,
+    ast.UnaryOp,
+    ast.Compare,
+    ast.IfExp,
+    ast.Attribute,
+    ast.operator,
+    ast.unaryop,
+    ast.cmpop,
+    ast.Load,
+)
 PURE_MODULES = frozenset(["math", "np", "numpy"])
 PURE_FUNCTIONS = frozenset(["int", "float", "min", "max", "abs", "round"])
 Clause = tuple[Store, Expression, list[Expression]]

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from weighbridge.base.errors import CannotTell, WeighError
 from weighbridge.reading.python.calls import call
+from weighbridge.reading.python.objects import Class, Instance
 from weighbridge.reading.python.protocols import cannot, truth, type_name
-from weighbridge.reading.python.values import MISSING, Class, Frame, Instance, Namespace, Raised, Unknown
+from weighbridge.reading.python.values import MISSING, Frame, Namespace, Raised, Unknown
 
 if TYPE_CHECKING:
     from weighbridge.reading.python.machine import Machine
@@ -123,7 +124,7 @@ def leave(machine: Machine, manager: Any, error: BaseException | None) -> bool:
 def guarded(
     frame: Frame, body: Callable[[Frame], Any], handlers: list[tuple[Any, Any, Any, Callable[[Frame], Any]]], orelse: Callable[[Frame], Any]
 ) -> Any:
-    """try / except / else, without finally."""
+    """Try / except / else, without finally."""
     machine = frame.machine
     depth, nesting = len(machine.handled), machine.nesting
     caught: BaseException | None = None
@@ -170,7 +171,7 @@ def handle(frame: Frame, caught: BaseException, store: Any, forget: Any, block: 
 
 
 def finish(frame: Frame, inner: Callable[[Frame], Any], final: Callable[[Frame], Any]) -> Any:
-    """try / finally; the final block does not run after a refusal."""
+    """Try / finally; the final block does not run after a refusal."""
     caught: BaseException | None = None
     signal = None
     try:
@@ -192,7 +193,7 @@ def finish(frame: Frame, inner: Callable[[Frame], Any], final: Callable[[Frame],
 
 
 def within(frame: Frame, manager: Any, body: Callable[[Frame, list[Any]], Any]) -> Any:
-    """with manager: body. The body takes the entered value out of the list it is given, so that nothing else holds it."""
+    """With manager: body. The body takes the entered value out of the list it is given, so that nothing else holds it."""
     machine = frame.machine
     entered = [enter(machine, manager)]
     caught: BaseException | None = None

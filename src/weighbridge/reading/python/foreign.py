@@ -88,7 +88,7 @@ class Foreign:
         """`isinstance(value, cls)`."""
         return False
 
-    def type(self, machine: Machine, value: Any) -> Any:
+    def type(self, machine: Machine, value: Any) -> Any:  # noqa: ARG002 - the contract's signature
         """`type(value)`."""
         return machine.unknown(f"type of a {self.name}", "stub")
 

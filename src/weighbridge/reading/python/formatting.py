@@ -6,20 +6,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from weighbridge.base.errors import LimitExceeded
+from weighbridge.reading.python.objects import Class, Instance
 from weighbridge.reading.python.protocols import DICT_VIEWS, as_mapping, get_item
-from weighbridge.reading.python.values import (
-    MISSING,
-    Bound,
-    Class,
-    DefaultDict,
-    Function,
-    Instance,
-    Native,
-    Raised,
-    TypeObject,
-    Union,
-    Unknown,
-)
+from weighbridge.reading.python.values import MISSING, Bound, DefaultDict, Function, Native, Raised, TypeObject, Union, Unknown
 
 if TYPE_CHECKING:
     from weighbridge.reading.python.machine import Machine
@@ -45,7 +34,11 @@ def to_str(machine: Machine, value: Any) -> Any:
         payload = value.payload
         if isinstance(payload, BaseException):
             return exception_text(machine, payload)
-        if payload is not None and value.cls.find("__repr__") is MISSING and not (value.cls.is_enum and type(payload) is str and "StrEnum" not in {c.name for c in value.cls.mro}):
+        if (
+            payload is not None
+            and value.cls.find("__repr__") is MISSING
+            and not (value.cls.is_enum and type(payload) is str and "StrEnum" not in {c.name for c in value.cls.mro})
+        ):
             return to_str(machine, payload)
         if value.cls.is_enum:
             return f"{value.cls.name}.{value.fields.get('name')}"
@@ -77,11 +70,11 @@ def to_repr(machine: Machine, value: Any, plain: bool = False) -> Any:
     if isinstance(value, (list, tuple, dict, set, frozenset)) or kind in DICT_VIEWS:
         return repr_container(machine, value)
     if isinstance(value, Instance):
-        return repr_instance(machine, value, plain)
-    return repr_other(machine, value)
+        return _repr_instance(machine, value, plain)
+    return _repr_other(machine, value)
 
 
-def repr_instance(machine: Machine, value: Instance, plain: bool) -> Any:
+def _repr_instance(machine: Machine, value: Instance, plain: bool) -> Any:
     method = MISSING if plain else value.cls.find("__repr__")
     if method is not MISSING:
         return machine.call(method, [value])
@@ -92,7 +85,7 @@ def repr_instance(machine: Machine, value: Instance, plain: bool) -> Any:
     return to_repr(machine, value.payload) if value.payload is not None else f"<{value.cls.module}.{value.cls.name} object>"
 
 
-def repr_other(machine: Machine, value: Any) -> Any:
+def _repr_other(machine: Machine, value: Any) -> Any:
     if isinstance(value, Class):
         return f"<class '{value.module}.{value.name}'>"
     if isinstance(value, type):
@@ -271,7 +264,7 @@ def field_value(machine: Machine, field: str, args: tuple[Any, ...], kwargs: dic
 
 
 def percent_format(machine: Machine, text: Any, values: Any) -> Any:
-    """text % values."""
+    """Text % values."""
     if type(text) is not str or type(values) is Unknown:
         return machine.unknown("a %-formatted text")
     given = list(values) if type(values) is tuple else [values]

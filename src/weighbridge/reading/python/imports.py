@@ -20,13 +20,13 @@ def missing_module(frame: Frame, name: str, trying: bool) -> Unknown:
     """An absent package: ImportError under `try` and inside the importing package, else unknown until it is used."""
     machine = frame.machine
     own = frame.module.package.split(".")[0]
-    if (trying and not machine.optional_present) or (own and name.split(".")[0] == own):
+    if (trying and not machine.optional_present) or (own and name.split(".", maxsplit=1)[0] == own):
         raise ModuleNotFoundError(f"No module named '{name}'")
     return machine.unknown(f"module {name}", "lib")
 
 
 def compile_import(node: ast.Import, scope: Scope) -> Statement:
-    """import a.b [as c]."""
+    """Import a.b [as c]."""
     trying = scope.host.trying > 0
     stores = [(alias, store_name(alias.asname or alias.name.split(".")[0], scope)) for alias in node.names]
 
@@ -45,7 +45,7 @@ def compile_import(node: ast.Import, scope: Scope) -> Statement:
 
 
 def compile_import_from(node: ast.ImportFrom, scope: Scope) -> Statement:
-    """from [.]a import b [as c]; a star is looked through when a name is not found elsewhere."""
+    """From [.]a import b [as c]; a star is looked through when a name is not found elsewhere."""
     trying = scope.host.trying > 0
     stores = [(alias, store_name(alias.asname or alias.name, scope)) for alias in node.names if alias.name != "*"]
     star = any(alias.name == "*" for alias in node.names)
@@ -73,7 +73,7 @@ def imported_name(frame: Frame, module: Any, base: str, name: str, trying: bool)
     submodule = machine.module(f"{base}.{name}")
     if submodule is not None:
         return submodule
-    if trying or base.split(".")[0] == frame.module.package.split(".")[0]:
+    if trying or base.split(".", maxsplit=1)[0] == frame.module.package.split(".")[0]:
         raise ImportError(f"cannot import name '{name}' from '{base}'")
     return machine.unknown(f"{base}.{name}", "lib")
 

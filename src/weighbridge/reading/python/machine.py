@@ -9,14 +9,28 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from weighbridge.base.errors import BadConfig, CannotTell, LimitExceeded, WeighError
-from weighbridge.reading.python import attributes, builtins, calls, classes, exceptions, formatting, imports, modules, operators, protocols
+from weighbridge.reading.python import (
+    attribute_stores,
+    attributes,
+    builtins,
+    calls,
+    classes,
+    comparisons,
+    exceptions,
+    formatting,
+    imports,
+    modules,
+    operators,
+    protocols,
+)
 from weighbridge.reading.python.code import FunctionCode
 from weighbridge.reading.python.compile_statements import compile_body
 from weighbridge.reading.python.foreign import Foreign
 from weighbridge.reading.python.generators import Generator, read_generator
 from weighbridge.reading.python.limits import Limits
+from weighbridge.reading.python.objects import Annotation, Class, Instance
 from weighbridge.reading.python.stdlib import STDLIB, contexts, tools
-from weighbridge.reading.python.values import MISSING, Annotation, Class, Frame, Instance, Raised, TypeObject, Unknown
+from weighbridge.reading.python.values import MISSING, Frame, Raised, TypeObject, Unknown
 
 Result = TypeVar("Result")
 OWN_READERS: dict[type, attributes.Reader] = {
@@ -210,11 +224,11 @@ class Machine:
 
     def setattr(self, owner: Any, name: str, value: Any) -> None:
         """owner.name = value."""
-        attributes.write_attribute(self, owner, name, value)
+        attribute_stores.write_attribute(self, owner, name, value)
 
     def delattr(self, owner: Any, name: str) -> None:
         """Del owner.name."""
-        attributes.delete_attribute(self, owner, name)
+        attribute_stores.delete_attribute(self, owner, name)
 
     def bind(self, value: Any, owner: Instance) -> Any:
         """A class attribute as read through an object."""
@@ -254,46 +268,46 @@ class Machine:
 
     def compare(self, operation: type[ast.cmpop], a: Any, b: Any) -> Any:
         """A < b and the like."""
-        return operators.compare(self, operation, a, b)
+        return comparisons.compare(self, operation, a, b)
 
     def equal(self, a: Any, b: Any) -> Any:
         """A == b."""
-        return operators.equal(self, a, b)
+        return comparisons.equal(self, a, b)
 
     def contains(self, container: Any, item: Any) -> Any:
         """Item in container."""
-        return operators.contains(self, container, item)
+        return comparisons.contains(self, container, item)
 
     def isinstance(self, value: Any, cls: Any) -> Any:
-        """isinstance(value, cls)."""
+        """Whether a value is of a class: a bool or Unknown."""
         return builtins.is_instance(self, value, cls)
 
     def type_of(self, value: Any) -> Any:
-        """type(value)."""
+        """The class of a value."""
         return builtins.type_of(self, value)
 
     def sorted(self, items: Any, key: Any = None, reverse: Any = False) -> list[Any]:
-        """sorted(items, key=, reverse=)."""
+        """A sorted list."""
         return builtins.sort(self, items, key, reverse)
 
     def dir(self, value: Any) -> list[str]:
-        """dir(value)."""
+        """The names of a value's attributes."""
         return builtins.names_of(self, value)
 
     def text(self, value: Any) -> Any:
-        """str(value)."""
+        """Text of a value, as `str` gives it."""
         return formatting.to_str(self, value)
 
     def repr(self, value: Any, plain: bool = False) -> Any:
-        """repr(value)."""
+        """Text of a value, as `repr` gives it."""
         return formatting.to_repr(self, value, plain)
 
     def format(self, value: Any, spec: Any = "") -> Any:
-        """format(value, spec)."""
+        """Text of a value in a format."""
         return formatting.format_value(self, value, spec)
 
     def format_text(self, text: Any, args: tuple[Any, ...], kwargs: dict[Any, Any]) -> Any:
-        """text.format(*args, **kwargs)."""
+        """A text with its fields filled in."""
         return formatting.format_text(self, text, args, kwargs)
 
     def percent_format(self, text: Any, values: Any) -> Any:

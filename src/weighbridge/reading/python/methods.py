@@ -5,16 +5,48 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from weighbridge.reading.python import operators, protocols
-from weighbridge.reading.python.values import MISSING, DefaultDict, Instance, Native, Unknown
+from weighbridge.reading.python import comparisons, protocols
+from weighbridge.reading.python.objects import Instance
+from weighbridge.reading.python.values import MISSING, DefaultDict, Native, Unknown
 
 if TYPE_CHECKING:
     from weighbridge.reading.python.machine import Machine
 
-SAFE_TEXT = (
-    "lower upper startswith endswith split rsplit strip lstrip rstrip removeprefix removesuffix partition rpartition splitlines isdigit isalpha "
-    "isalnum isupper islower isidentifier isnumeric isdecimal isspace istitle title capitalize find rfind index rindex count casefold swapcase"
-).split()
+SAFE_TEXT = [
+    "lower",
+    "upper",
+    "startswith",
+    "endswith",
+    "split",
+    "rsplit",
+    "strip",
+    "lstrip",
+    "rstrip",
+    "removeprefix",
+    "removesuffix",
+    "partition",
+    "rpartition",
+    "splitlines",
+    "isdigit",
+    "isalpha",
+    "isalnum",
+    "isupper",
+    "islower",
+    "isidentifier",
+    "isnumeric",
+    "isdecimal",
+    "isspace",
+    "istitle",
+    "title",
+    "capitalize",
+    "find",
+    "rfind",
+    "index",
+    "rindex",
+    "count",
+    "casefold",
+    "swapcase",
+]
 
 
 def open_text(value: Any) -> Any:
@@ -42,7 +74,7 @@ def text_method(name: str) -> Native:
     return Native(run, name, wants_machine=True)
 
 
-def join(machine: Machine, text: str, items: Any) -> Any:
+def _join(machine: Machine, text: str, items: Any) -> Any:
     parts: list[str] = []
     for item in protocols.as_list(machine, items):
         if type(item) is Unknown:
@@ -55,7 +87,7 @@ def join(machine: Machine, text: str, items: Any) -> Any:
     return text.join(parts)
 
 
-def replace(machine: Machine, text: str, old: Any, new: Any, count: int = -1) -> str:
+def _replace(machine: Machine, text: str, old: Any, new: Any, count: int = -1) -> str:
     old, new = open_text(old), open_text(new)
     hits = text.count(old) if count < 0 else min(text.count(old), count)
     machine.charge_text(len(text) + hits * len(new))
@@ -73,7 +105,7 @@ def pad(name: str) -> Native:
     return Native(run, name, wants_machine=True)
 
 
-def encode(machine: Machine, text: str, encoding: str = "utf-8", errors: str = "strict") -> bytes:
+def _encode(machine: Machine, text: str, encoding: str = "utf-8", errors: str = "strict") -> bytes:
     machine.charge_text(len(text) * 4)
     if encoding.lower() not in {"utf-8", "utf8", "ascii", "latin-1", "latin1"} or errors not in {"strict", "ignore", "replace"}:
         raise LookupError(f"unknown encoding: {encoding}")
@@ -81,6 +113,7 @@ def encode(machine: Machine, text: str, encoding: str = "utf-8", errors: str = "
 
 
 def decode(machine: Machine, data: bytes, encoding: str = "utf-8", errors: str = "strict") -> str:
+    """bytes.decode(), of the common encodings."""
     machine.charge_text(len(data))
     if encoding.lower() not in {"utf-8", "utf8", "ascii", "latin-1", "latin1"} or errors not in {"strict", "ignore", "replace"}:
         raise LookupError(f"unknown encoding: {encoding}")
@@ -102,78 +135,81 @@ def reading(run: Callable[..., Any], name: str, lazy: bool = True) -> Native:
     return Native(run, name, lazy=lazy, wants_machine=True)
 
 
-def list_append(machine: Machine, items: list[Any], value: Any) -> None:
+def _list_append(machine: Machine, items: list[Any], value: Any) -> None:
     machine.charge(1)
     items.append(value)
 
 
-def list_extend(machine: Machine, items: list[Any], values: Any) -> None:
+def _list_extend(machine: Machine, items: list[Any], values: Any) -> None:
     more = protocols.as_list(machine, values)
     machine.charge(len(more))
     items.extend(more)
 
 
-def list_insert(machine: Machine, items: list[Any], index: int, value: Any) -> None:
+def _list_insert(machine: Machine, items: list[Any], index: int, value: Any) -> None:
     machine.charge(1)
     machine.tick(1 + len(items) // 256)
     items.insert(protocols.plain_index(index), value)
 
 
-def list_pop(machine: Machine, items: list[Any], index: Any = -1) -> Any:
+def _list_pop(machine: Machine, items: list[Any], index: Any = -1) -> Any:
     machine.tick(1 + len(items) // 256)
     if type(index) is Unknown:
         raise protocols.cannot(machine, "a pop at", index)
     return items.pop(protocols.plain_index(index))
 
 
-def list_index(machine: Machine, items: Any, value: Any, start: int = 0, stop: int | None = None) -> int:
+def _list_index(machine: Machine, items: Any, value: Any, start: int = 0, stop: int | None = None) -> int:
     for index in range(*slice(start, stop).indices(len(items))):
         machine.tick(1)
-        if items[index] is value or protocols.truth(machine, operators.equal(machine, items[index], value)):
+        if items[index] is value or protocols.truth(machine, comparisons.equal(machine, items[index], value)):
             return index
     raise ValueError(f"{machine.repr(value)} is not in {type(items).__name__}")
 
 
-def list_count(machine: Machine, items: Any, value: Any) -> int:
+def _list_count(machine: Machine, items: Any, value: Any) -> int:
     total = 0
     for item in items:
         machine.tick(1)
-        total += bool(item is value or protocols.truth(machine, operators.equal(machine, item, value)))
+        total += bool(item is value or protocols.truth(machine, comparisons.equal(machine, item, value)))
     return total
 
 
-def list_remove(machine: Machine, items: list[Any], value: Any) -> None:
-    del items[list_index(machine, items, value)]
+def _list_remove(machine: Machine, items: list[Any], value: Any) -> None:
+    del items[_list_index(machine, items, value)]
 
 
-def list_sort(machine: Machine, items: list[Any], *, key: Any = None, reverse: Any = False) -> None:
+def _list_sort(machine: Machine, items: list[Any], *, key: Any = None, reverse: Any = False) -> None:
     items[:] = machine.sorted(items, key, reverse)
 
 
-def list_copy(machine: Machine, items: list[Any]) -> list[Any]:
+def _list_copy(machine: Machine, items: list[Any]) -> list[Any]:
     machine.charge(len(items))
     return list(items)
 
 
-def dict_get(machine: Machine, table: dict[Any, Any], key: Any, default: Any = None) -> Any:
+def _dict_get(machine: Machine, table: dict[Any, Any], key: Any, default: Any = None) -> Any:
     if type(key) is Unknown:
         return machine.unknown(f"an item at {key.why}")
     return table.get(protocols.dict_key(machine, key), default)
 
 
-def dict_pop(machine: Machine, table: dict[Any, Any], key: Any, default: Any = MISSING) -> Any:
+def _dict_pop(machine: Machine, table: dict[Any, Any], key: Any, default: Any = MISSING) -> Any:
     key = protocols.dict_key(machine, key)
     return table.pop(key) if default is MISSING else table.pop(key, default)
 
 
-def dict_setdefault(machine: Machine, table: dict[Any, Any], key: Any, default: Any = None) -> Any:
+def _dict_setdefault(machine: Machine, table: dict[Any, Any], key: Any, default: Any = None) -> Any:
     machine.charge(1)
     return table.setdefault(protocols.dict_key(machine, key), default)
 
 
 def dict_update(machine: Machine, table: dict[Any, Any], *sources: Any, **named: Any) -> None:
+    """dict.update()."""
     for source in sources:
-        if isinstance(source, dict) or (isinstance(source, Instance) and (isinstance(source.payload, dict) or source.cls.find("keys") is not MISSING)):
+        if isinstance(source, dict) or (
+            isinstance(source, Instance) and (isinstance(source.payload, dict) or source.cls.find("keys") is not MISSING)
+        ):
             more = protocols.as_mapping(machine, source, "dict.update")
             machine.charge(len(more))
             table.update(more)
@@ -187,10 +223,11 @@ def dict_update(machine: Machine, table: dict[Any, Any], *sources: Any, **named:
 
 
 def dict_from_keys(machine: Machine, keys: Any, value: Any = None) -> dict[Any, Any]:
+    """dict.fromkeys()."""
     return {protocols.dict_key(machine, key): value for key in protocols.as_list(machine, keys)}
 
 
-def dict_copy(machine: Machine, table: dict[Any, Any]) -> dict[Any, Any]:
+def _dict_copy(machine: Machine, table: dict[Any, Any]) -> dict[Any, Any]:
     machine.charge(len(table))
     copy = table.copy()
     if isinstance(table, DefaultDict):
@@ -199,7 +236,7 @@ def dict_copy(machine: Machine, table: dict[Any, Any]) -> dict[Any, Any]:
     return copy
 
 
-def dict_move(_machine: Machine, table: dict[Any, Any], key: Any, last: bool = True) -> None:
+def _dict_move(_machine: Machine, table: dict[Any, Any], key: Any, last: bool = True) -> None:
     value = table.pop(key)
     rest = {} if last else dict(table)
     if not last:
@@ -212,14 +249,16 @@ def set_method(name: str, changes: bool) -> Native:
     """A method of set or frozenset over any iterables."""
 
     def run(machine: Machine, own: Any, *others: Any) -> Any:
-        sets = [other if type(other) in {set, frozenset} else protocols.make_set(machine, protocols.as_list(machine, other)) for other in others]
+        sets = [
+            other if type(other) in {set, frozenset} else protocols.make_set(machine, protocols.as_list(machine, other)) for other in others
+        ]
         machine.charge(len(own) + sum(len(other) for other in sets))
         return getattr(own, name)(*sets)
 
     return changing(run, name) if changes else reading(run, name)
 
 
-def set_element(name: str) -> Native:
+def _set_element(name: str) -> Native:
     def run(machine: Machine, own: set[Any], value: Any) -> None:
         machine.charge(1)
         getattr(own, name)(protocols.dict_key(machine, value))
@@ -227,8 +266,8 @@ def set_element(name: str) -> Native:
     return changing(run, name)
 
 
-def range_index(machine: Machine, numbers: range, value: Any) -> int:
-    if not operators.contains_number(numbers, value):
+def _range_index(machine: Machine, numbers: range, value: Any) -> int:
+    if not comparisons.contains_number(numbers, value):
         raise ValueError(f"{machine.repr(value)} is not in range")
     return numbers.index(int(value))
 
@@ -238,44 +277,46 @@ def simple(method: Callable[..., Any], name: str) -> Native:
     return Native(lambda _machine, value, *args: method(value, *args), name, wants_machine=True)
 
 
-def format_text(machine: Machine, text: str, *args: Any, **kwargs: Any) -> Any:
+def _format_text(machine: Machine, text: str, *args: Any, **kwargs: Any) -> Any:
     return machine.format_text(text, args, kwargs)
 
 
 TEXT = {name: text_method(name) for name in SAFE_TEXT} | {
-    "join": reading(join, "join"),
-    "replace": reading(replace, "replace", lazy=False),
-    "format": reading(format_text, "format"),
-    "encode": reading(encode, "encode"),
+    "join": reading(_join, "join"),
+    "replace": reading(_replace, "replace", lazy=False),
+    "format": reading(_format_text, "format"),
+    "encode": reading(_encode, "encode"),
     **{name: pad(name) for name in ("ljust", "rjust", "center", "zfill", "expandtabs")},
 }
-SEQUENCE = {"index": reading(list_index, "index"), "count": reading(list_count, "count")}
+SEQUENCE = {"index": reading(_list_index, "index"), "count": reading(_list_count, "count")}
 LIST = SEQUENCE | {
-    "append": changing(list_append, "append"),
-    "extend": changing(list_extend, "extend"),
-    "insert": changing(list_insert, "insert"),
-    "pop": changing(list_pop, "pop"),
-    "remove": changing(list_remove, "remove"),
+    "append": changing(_list_append, "append"),
+    "extend": changing(_list_extend, "extend"),
+    "insert": changing(_list_insert, "insert"),
+    "pop": changing(_list_pop, "pop"),
+    "remove": changing(_list_remove, "remove"),
     "reverse": changing(lambda _machine, items: items.reverse(), "reverse"),
     "clear": changing(lambda _machine, items: items.clear(), "clear"),
-    "sort": changing(list_sort, "sort"),
-    "copy": reading(list_copy, "copy"),
+    "sort": changing(_list_sort, "sort"),
+    "copy": reading(_list_copy, "copy"),
     # a deque is read as a list
-    "popleft": changing(lambda machine, items: list_pop(machine, items, 0), "popleft"),
-    "appendleft": changing(lambda machine, items, value: list_insert(machine, items, 0, value), "appendleft"),
+    "popleft": changing(lambda machine, items: _list_pop(machine, items, 0), "popleft"),
+    "appendleft": changing(lambda machine, items, value: _list_insert(machine, items, 0, value), "appendleft"),
 }
 DICT = {
-    "get": reading(dict_get, "get"),
+    "get": reading(_dict_get, "get"),
     "items": reading(lambda _machine, table: table.items(), "items"),
     "keys": reading(lambda _machine, table: table.keys(), "keys"),
     "values": reading(lambda _machine, table: table.values(), "values"),
-    "pop": changing(dict_pop, "pop"),
-    "popitem": changing(lambda _machine, table, last=True: table.popitem() if last else (key := next(iter(table)), table.pop(key)), "popitem"),
-    "setdefault": changing(dict_setdefault, "setdefault"),
+    "pop": changing(_dict_pop, "pop"),
+    "popitem": changing(
+        lambda _machine, table, last=True: table.popitem() if last else (key := next(iter(table)), table.pop(key)), "popitem"
+    ),
+    "setdefault": changing(_dict_setdefault, "setdefault"),
     "update": changing(dict_update, "update"),
     "clear": changing(lambda _machine, table: table.clear(), "clear"),
-    "copy": reading(dict_copy, "copy"),
-    "move_to_end": changing(dict_move, "move_to_end"),
+    "copy": reading(_dict_copy, "copy"),
+    "move_to_end": changing(_dict_move, "move_to_end"),
     "fromkeys": reading(lambda machine, _table, keys, value=None: dict_from_keys(machine, keys, value), "fromkeys"),
 }
 FROZEN_SET = {
@@ -285,7 +326,7 @@ FROZEN_SET = {
 SET = (
     FROZEN_SET
     | {name: set_method(name, changes=True) for name in ("update", "difference_update", "intersection_update", "clear", "pop")}
-    | {name: set_element(name) for name in ("add", "remove", "discard")}
+    | {name: _set_element(name) for name in ("add", "remove", "discard")}
 )
 METHODS: dict[type, dict[str, Native]] = {
     str: TEXT,
@@ -294,8 +335,12 @@ METHODS: dict[type, dict[str, Native]] = {
     dict: DICT,
     set: SET,
     frozenset: FROZEN_SET,
-    range: {"index": reading(range_index, "index"), "count": reading(lambda _m, r, v: int(operators.contains_number(r, v)), "count")},
-    int: {"bit_length": simple(int.bit_length, "bit_length"), "bit_count": simple(int.bit_count, "bit_count"), "conjugate": simple(int, "conjugate")},
+    range: {"index": reading(_range_index, "index"), "count": reading(lambda _m, r, v: int(comparisons.contains_number(r, v)), "count")},
+    int: {
+        "bit_length": simple(int.bit_length, "bit_length"),
+        "bit_count": simple(int.bit_count, "bit_count"),
+        "conjugate": simple(int, "conjugate"),
+    },
     float: {"is_integer": simple(float.is_integer, "is_integer")},
     bytes: {"decode": reading(decode, "decode")},
     bool: {},
@@ -332,4 +377,3 @@ def python_type_attribute(owner: type, name: str) -> Any:
     if name == "__module__":
         return "builtins"
     return None if name == "__doc__" else MISSING
-

@@ -11,8 +11,9 @@ from weighbridge.reading.python.attributes import read_attribute
 from weighbridge.reading.python.compile_expressions import expression
 from weighbridge.reading.python.compile_statements import compile_statement
 from weighbridge.reading.python.functions import mark
+from weighbridge.reading.python.objects import Annotation
 from weighbridge.reading.python.scopes import MODULE, Scope, scope_of_statement
-from weighbridge.reading.python.values import MISSING, Annotation, Frame, Namespace, Unknown
+from weighbridge.reading.python.values import MISSING, Frame, Namespace, Unknown
 
 if TYPE_CHECKING:
     from weighbridge.reading.python.machine import Machine
@@ -64,8 +65,7 @@ def bound_names(node: ast.AST, names: list[str]) -> None:
     if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)):
         names.append(node.name)
     elif isinstance(node, (ast.Import, ast.ImportFrom)):
-        for alias in node.names:
-            names.append(alias.asname or (alias.name.split(".")[0] if isinstance(node, ast.Import) else alias.name))
+        names.extend(alias.asname or (alias.name.split(".")[0] if isinstance(node, ast.Import) else alias.name) for alias in node.names)
     elif isinstance(node, (ast.Assign, ast.Delete)):
         for target in node.targets:
             target_names(target, names)
@@ -92,7 +92,7 @@ def bound_names(node: ast.AST, names: list[str]) -> None:
                 bound_names(part, names)
     for part in ast.walk(node) if isinstance(node, (ast.Expr, ast.Assign, ast.If, ast.While)) else ():
         if isinstance(part, ast.NamedExpr):
-            names.append(part.target.id)
+            names += [part.target.id]
 
 
 class SourceModule:

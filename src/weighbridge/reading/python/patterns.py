@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from weighbridge.base.errors import CannotTell
-from weighbridge.reading.python import operators, protocols
+from weighbridge.reading.python import comparisons, protocols
 from weighbridge.reading.python.compile_expressions import expression
 from weighbridge.reading.python.compile_names import Store, store_name
+from weighbridge.reading.python.objects import Instance
 from weighbridge.reading.python.scopes import Scope
-from weighbridge.reading.python.values import Frame, Instance, TypeObject, Unknown
+from weighbridge.reading.python.values import Frame, TypeObject, Unknown
 
 Matcher = Callable[[Frame, Any], bool]
 ITSELF = frozenset(["bool", "bytes", "dict", "float", "frozenset", "int", "list", "set", "str", "tuple"])
@@ -22,20 +23,20 @@ def compile_pattern(node: ast.pattern, scope: Scope) -> Matcher:
     return TABLE[type(node)](node, scope)
 
 
-def decided(frame: Frame, result: Any) -> bool:
+def _decided(frame: Frame, result: Any) -> bool:
     return protocols.truth(frame.machine, result)
 
 
-def match_value(node: ast.MatchValue, scope: Scope) -> Matcher:
+def _match_value(node: ast.MatchValue, scope: Scope) -> Matcher:
     value = expression(node.value, scope)
-    return lambda frame, subject: decided(frame, operators.equal(frame.machine, subject, value(frame)))
+    return lambda frame, subject: _decided(frame, comparisons.equal(frame.machine, subject, value(frame)))
 
 
-def match_singleton(node: ast.MatchSingleton, _scope: Scope) -> Matcher:
-    return lambda frame, subject: decided(frame, operators.identical(frame.machine, subject, node.value))
+def _match_singleton(node: ast.MatchSingleton, _scope: Scope) -> Matcher:
+    return lambda frame, subject: _decided(frame, comparisons.identical(frame.machine, subject, node.value))
 
 
-def match_as(node: ast.MatchAs, scope: Scope) -> Matcher:
+def _match_as(node: ast.MatchAs, scope: Scope) -> Matcher:
     inner = compile_pattern(node.pattern, scope) if node.pattern is not None else None
     store = store_name(node.name, scope) if node.name is not None else None
 
@@ -49,12 +50,12 @@ def match_as(node: ast.MatchAs, scope: Scope) -> Matcher:
     return matched
 
 
-def match_or(node: ast.MatchOr, scope: Scope) -> Matcher:
+def _match_or(node: ast.MatchOr, scope: Scope) -> Matcher:
     patterns = [compile_pattern(pattern, scope) for pattern in node.patterns]
     return lambda frame, subject: any(pattern(frame, subject) for pattern in patterns)
 
 
-def match_sequence(node: ast.MatchSequence, scope: Scope) -> Matcher:
+def _match_sequence(node: ast.MatchSequence, scope: Scope) -> Matcher:
     star = next((index for index, part in enumerate(node.patterns) if isinstance(part, ast.MatchStar)), None)
     patterns = [None if isinstance(part, ast.MatchStar) else compile_pattern(part, scope) for part in node.patterns]
     rest: Store | None = None
@@ -82,7 +83,7 @@ def match_sequence(node: ast.MatchSequence, scope: Scope) -> Matcher:
     return matched
 
 
-def match_mapping(node: ast.MatchMapping, scope: Scope) -> Matcher:
+def _match_mapping(node: ast.MatchMapping, scope: Scope) -> Matcher:
     parts = [(expression(key, scope), compile_pattern(pattern, scope)) for key, pattern in zip(node.keys, node.patterns, strict=True)]
     rest = store_name(node.rest, scope) if node.rest else None
 
@@ -103,14 +104,14 @@ def match_mapping(node: ast.MatchMapping, scope: Scope) -> Matcher:
     return matched
 
 
-def match_class(node: ast.MatchClass, scope: Scope) -> Matcher:
+def _match_class(node: ast.MatchClass, scope: Scope) -> Matcher:
     cls = expression(node.cls, scope)
     positional = [compile_pattern(pattern, scope) for pattern in node.patterns]
     named = [(name, compile_pattern(pattern, scope)) for name, pattern in zip(node.kwd_attrs, node.kwd_patterns, strict=True)]
 
     def matched(frame: Frame, subject: Any) -> bool:
         machine, kind = frame.machine, cls(frame)
-        if not decided(frame, machine.isinstance(subject, kind)):
+        if not _decided(frame, machine.isinstance(subject, kind)):
             return False
         names: Any = ()
         if positional:
@@ -129,17 +130,17 @@ def match_class(node: ast.MatchClass, scope: Scope) -> Matcher:
 MISSING_ATTRIBUTE = Unknown("no such attribute")
 
 
-def match_star(node: ast.MatchStar, _scope: Scope) -> Matcher:
+def _match_star(node: ast.MatchStar, _scope: Scope) -> Matcher:
     raise CannotTell("a starred pattern outside a sequence", "the source is malformed", line=node.lineno)
 
 
 TABLE: dict[type[ast.pattern], Callable[[Any, Scope], Matcher]] = {
-    ast.MatchValue: match_value,
-    ast.MatchSingleton: match_singleton,
-    ast.MatchAs: match_as,
-    ast.MatchOr: match_or,
-    ast.MatchSequence: match_sequence,
-    ast.MatchMapping: match_mapping,
-    ast.MatchClass: match_class,
-    ast.MatchStar: match_star,
+    ast.MatchValue: _match_value,
+    ast.MatchSingleton: _match_singleton,
+    ast.MatchAs: _match_as,
+    ast.MatchOr: _match_or,
+    ast.MatchSequence: _match_sequence,
+    ast.MatchMapping: _match_mapping,
+    ast.MatchClass: _match_class,
+    ast.MatchStar: _match_star,
 }

@@ -6,18 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from weighbridge.base.errors import CannotTell, LimitExceeded
-from weighbridge.reading.python.values import (
-    MISSING,
-    Bound,
-    Class,
-    DefaultDict,
-    Instance,
-    Namespace,
-    Native,
-    Super,
-    TypeObject,
-    Unknown,
-)
+from weighbridge.reading.python.objects import Class, Instance
+from weighbridge.reading.python.values import MISSING, Bound, DefaultDict, Namespace, Native, Super, TypeObject, Unknown
 
 if TYPE_CHECKING:
     from weighbridge.reading.python.machine import Machine
@@ -321,7 +311,11 @@ def get_item_of_object(machine: Machine, owner: Any, key: Any) -> Any:
         if method is not MISSING:
             return machine.call(method, [owner, key])
         if owner.payload is not None and not isinstance(owner.payload, BaseException):
-            if isinstance(owner.payload, dict) and owner.cls.find("__missing__") is not MISSING and dict_key(machine, key) not in owner.payload:
+            if (
+                isinstance(owner.payload, dict)
+                and owner.cls.find("__missing__") is not MISSING
+                and dict_key(machine, key) not in owner.payload
+            ):
                 return machine.call(owner.cls.find("__missing__"), [owner, key])
             return get_item(machine, owner.payload, key)
         if owner.cls.unknown_base:
@@ -380,7 +374,7 @@ def set_item(machine: Machine, owner: Any, key: Any, value: Any) -> None:
 
 
 def delete_item(machine: Machine, owner: Any, key: Any) -> None:
-    """del owner[key]."""
+    """Del owner[key]."""
     if isinstance(owner, Instance):
         method = owner.cls.find("__delitem__")
         if method is not MISSING:

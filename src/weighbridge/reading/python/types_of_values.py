@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 from weighbridge.reading.python import protocols
 from weighbridge.reading.python.formatting import to_str
 from weighbridge.reading.python.methods import decode, dict_from_keys, dict_update
+from weighbridge.reading.python.objects import OBJECT, Class, Instance
 from weighbridge.reading.python.values import (
     MISSING,
-    OBJECT,
     Bound,
     CachedProperty,
-    Class,
     ClassMethod,
     Function,
-    Instance,
     Namespace,
     Native,
     Partial,
@@ -66,36 +64,36 @@ def number_type(kind: type) -> Callable[..., Any]:
     return make
 
 
-def make_bool(machine: Machine, value: Any = False) -> Any:
+def _make_bool(machine: Machine, value: Any = False) -> Any:
     return value if type(value) is Unknown else protocols.truth(machine, value)
 
 
-def make_str(machine: Machine, value: Any = "", *encoding: Any) -> Any:
+def _make_str(machine: Machine, value: Any = "", *encoding: Any) -> Any:
     return decode(machine, value, *encoding) if encoding and type(value) is bytes else to_str(machine, value)
 
 
-def make_list(machine: Machine, value: Any = ()) -> list[Any]:
+def _make_list(machine: Machine, value: Any = ()) -> list[Any]:
     items = protocols.as_list(machine, value)
     if items is value:
         machine.charge(len(items))
     return list(items)
 
 
-def make_tuple(machine: Machine, value: Any = ()) -> tuple[Any, ...]:
-    return value if type(value) is tuple else tuple(make_list(machine, value))
+def _make_tuple(machine: Machine, value: Any = ()) -> tuple[Any, ...]:
+    return value if type(value) is tuple else tuple(_make_list(machine, value))
 
 
-def make_dict(machine: Machine, *sources: Any, **named: Any) -> dict[Any, Any]:
+def _make_dict(machine: Machine, *sources: Any, **named: Any) -> dict[Any, Any]:
     table: dict[Any, Any] = {}
     dict_update(machine, table, *sources, **named)
     return table
 
 
-def make_frozenset(machine: Machine, value: Any = ()) -> frozenset[Any]:
+def _make_frozenset(machine: Machine, value: Any = ()) -> frozenset[Any]:
     return frozenset(protocols.make_set(machine, protocols.as_list(machine, value)))
 
 
-def make_range(machine: Machine, *bounds: Any) -> Any:
+def _make_range(machine: Machine, *bounds: Any) -> Any:
     plain = [to_number(machine, bound) for bound in bounds]
     for bound in plain:
         if type(bound) is Unknown:
@@ -103,14 +101,14 @@ def make_range(machine: Machine, *bounds: Any) -> Any:
     return range(*plain)
 
 
-def make_slice(machine: Machine, *parts: Any) -> Any:
+def _make_slice(machine: Machine, *parts: Any) -> Any:
     for part in parts:
         if type(part) is Unknown:
             return machine.unknown(f"slice({part.why})")
     return slice(*parts)
 
 
-def make_bytes(machine: Machine, value: Any = b"", *encoding: Any) -> Any:
+def _make_bytes(machine: Machine, value: Any = b"", *encoding: Any) -> Any:
     if type(value) is str and encoding:
         machine.charge_text(len(value))
         return value.encode("utf-8")
@@ -120,11 +118,11 @@ def make_bytes(machine: Machine, value: Any = b"", *encoding: Any) -> Any:
     return bytes(protocols.as_list(machine, value))
 
 
-def make_complex(machine: Machine, real: Any = 0, imaginary: Any = 0) -> Any:
+def _make_complex(machine: Machine, real: Any = 0, imaginary: Any = 0) -> Any:
     return complex(to_number(machine, real), to_number(machine, imaginary))
 
 
-def make_object(machine: Machine, *_args: Any) -> Instance:
+def _make_object(machine: Machine, *_args: Any) -> Instance:
     machine.charge(1)
     return Instance(OBJECT)
 
@@ -136,7 +134,7 @@ def make_type(machine: Machine, value: Any, *rest: Any, **keywords: Any) -> Any:
     return type_of(machine, value)
 
 
-def refuse(name: str) -> Callable[..., Any]:
+def _refuse(name: str) -> Callable[..., Any]:
     def make(_machine: Machine, *_args: Any) -> Any:
         raise TypeError(f"cannot create '{name}' instances")
 
@@ -148,36 +146,36 @@ TYPES: dict[str, TypeObject] = {
     for name, python, construct in (
         ("int", int, number_type(int)),
         ("float", float, number_type(float)),
-        ("bool", bool, make_bool),
-        ("str", str, make_str),
-        ("list", list, make_list),
-        ("tuple", tuple, make_tuple),
-        ("dict", dict, make_dict),
+        ("bool", bool, _make_bool),
+        ("str", str, _make_str),
+        ("list", list, _make_list),
+        ("tuple", tuple, _make_tuple),
+        ("dict", dict, _make_dict),
         ("set", set, lambda machine, value=(): protocols.make_set(machine, protocols.as_list(machine, value))),
-        ("frozenset", frozenset, make_frozenset),
-        ("bytes", bytes, make_bytes),
-        ("complex", complex, make_complex),
-        ("range", range, make_range),
-        ("slice", slice, make_slice),
-        ("object", object, make_object),
+        ("frozenset", frozenset, _make_frozenset),
+        ("bytes", bytes, _make_bytes),
+        ("complex", complex, _make_complex),
+        ("range", range, _make_range),
+        ("slice", slice, _make_slice),
+        ("object", object, _make_object),
         ("type", type, make_type),
     )
 }
-NONE_TYPE = TypeObject("NoneType", type(None), refuse("NoneType"))
-FUNCTION_TYPE = TypeObject("function", Function, refuse("function"))
+NONE_TYPE = TypeObject("NoneType", type(None), _refuse("NoneType"))
+FUNCTION_TYPE = TypeObject("function", Function, _refuse("function"))
 METHOD_TYPE = TypeObject("method", Bound, lambda _machine, function, owner: Bound(owner, function))
-MODULE_TYPE = TypeObject("module", Namespace, refuse("module"))
-NATIVE_TYPE = TypeObject("builtin_function_or_method", Native, refuse("builtin"))
+MODULE_TYPE = TypeObject("module", Namespace, _refuse("module"))
+NATIVE_TYPE = TypeObject("builtin_function_or_method", Native, _refuse("builtin"))
 PROPERTY_TYPE = TypeObject("property", Property, lambda _machine, fget=None, fset=None, fdel=None, doc=None: Property(fget, fset, fdel))  # noqa: ARG005
 STATIC_TYPE = TypeObject("staticmethod", StaticMethod, lambda _machine, function: StaticMethod(function))
 CLASS_METHOD_TYPE = TypeObject("classmethod", ClassMethod, lambda _machine, function: ClassMethod(function))
 
 
-def make_super(_machine: Machine, cls: Any = None, owner: Any = None) -> Super:
+def _make_super(_machine: Machine, cls: Any = None, owner: Any = None) -> Super:
     return Super(cls, owner)
 
 
-SUPER_TYPE = TypeObject("super", Super, make_super)
+SUPER_TYPE = TypeObject("super", Super, _make_super)
 TYPES["dict"].methods["fromkeys"] = Native(dict_from_keys, "fromkeys", lazy=True, wants_machine=True)
 TYPES["str"].methods["maketrans"] = Native(lambda *_args: {}, "maketrans")
 TYPE_OBJECTS: dict[type, TypeObject] = {kind.python: kind for kind in TYPES.values()} | {
@@ -201,7 +199,7 @@ def type_of(machine: Machine, value: Any) -> Any:
     adapter = machine.foreign_of(kind)
     if adapter is not None:
         return adapter.type(machine, value)
-    return TYPE_OBJECTS.get(kind) or TypeObject(kind.__name__, kind, refuse(kind.__name__))
+    return TYPE_OBJECTS.get(kind) or TypeObject(kind.__name__, kind, _refuse(kind.__name__))
 
 
 def is_instance(machine: Machine, value: Any, cls: Any) -> Any:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weighbridge.base.errors import WeighError
 from weighbridge.reading.python.code import Block
+from weighbridge.reading.python.comparisons import same_plain
 from weighbridge.reading.python.functions import run_block
-from weighbridge.reading.python.operators import same_plain
 from weighbridge.reading.python.protocols import cannot
 from weighbridge.reading.python.scopes import LOCAL, Scope
 from weighbridge.reading.python.values import MISSING, Frame, Unknown
@@ -27,7 +27,9 @@ def is_inert(nodes: list[ast.stmt]) -> bool:
     for node in nodes:
         if isinstance(node, (ast.Raise, ast.Pass, ast.Assert)):
             continue
-        if isinstance(node, ast.Expr) and (isinstance(node.value, ast.Constant) or (isinstance(node.value, ast.Call) and is_message(node.value))):
+        if isinstance(node, ast.Expr) and (
+            isinstance(node.value, ast.Constant) or (isinstance(node.value, ast.Call) and is_message(node.value))
+        ):
             continue
         if isinstance(node, ast.If) and is_inert(node.body) and is_inert(node.orelse):
             continue

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from weighbridge.reading.python.stdlib import containers, contexts, copying, dataclass, inert, iteration, mathematics, records, tools, types_and_abc
+from weighbridge.reading.python.stdlib import (
+    containers,
+    contexts,
+    copying,
+    dataclass,
+    inert,
+    iteration,
+    mathematics,
+    records,
+    tools,
+    types_and_abc,
+)
 
 STDLIB: dict[str, Callable[[Any], Any]] = {
     **mathematics.MODULES,

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from weighbridge.reading.python import operators, protocols
 from weighbridge.reading.python.classes import make_named_tuple
 from weighbridge.reading.python.methods import dict_update
+from weighbridge.reading.python.objects import Class, Instance
 from weighbridge.reading.python.stdlib.helpers import native, strict
 from weighbridge.reading.python.types_of_values import CALLABLE, TYPES
-from weighbridge.reading.python.values import MISSING, Class, DefaultDict, Instance, Namespace, Unknown
+from weighbridge.reading.python.values import MISSING, DefaultDict, Namespace, Unknown
 
 if TYPE_CHECKING:
     from weighbridge.reading.python.machine import Machine
@@ -29,22 +30,27 @@ def is_plain(*kinds: type) -> Callable[[Machine, Any], bool]:
     return lambda _machine, value: isinstance(value.payload if isinstance(value, Instance) else value, kinds)
 
 
-def is_iterator(_machine: Machine, value: Any) -> bool:
+def _is_iterator(_machine: Machine, value: Any) -> bool:
     return hasattr(type(value), "__next__") and not isinstance(value, Instance)
 
 
-def is_iterable(machine: Machine, value: Any) -> bool:
-    return type(value) in protocols.CONTAINERS or is_iterator(machine, value) or is_plain(*SEQUENCES, dict, set)(machine, value) or has("__iter__")(machine, value)
+def _is_iterable(machine: Machine, value: Any) -> bool:
+    return (
+        type(value) in protocols.CONTAINERS
+        or _is_iterator(machine, value)
+        or is_plain(*SEQUENCES, dict, set)(machine, value)
+        or has("__iter__")(machine, value)
+    )
 
 
-def is_callable(machine: Machine, value: Any) -> bool:
+def _is_callable(machine: Machine, value: Any) -> bool:
     return isinstance(value, CALLABLE) or has("__call__")(machine, value)
 
 
 CHECKS: dict[str, Callable[[Machine, Any], bool]] = {
-    "Iterable": is_iterable,
-    "Iterator": is_iterator,
-    "Generator": is_iterator,
+    "Iterable": _is_iterable,
+    "Iterator": _is_iterator,
+    "Generator": _is_iterator,
     "Sequence": is_plain(*SEQUENCES),
     "MutableSequence": is_plain(list),
     "Mapping": is_plain(dict),
@@ -54,7 +60,7 @@ CHECKS: dict[str, Callable[[Machine, Any], bool]] = {
     "Collection": is_plain(*SEQUENCES, dict, set, frozenset),
     "Container": is_plain(*SEQUENCES, dict, set, frozenset),
     "Sized": lambda machine, value: is_plain(*SEQUENCES, dict, set, frozenset)(machine, value) or has("__len__")(machine, value),
-    "Callable": is_callable,
+    "Callable": _is_callable,
     "Hashable": lambda _machine, value: not isinstance(value, (list, dict, set)),
     "Reversible": is_plain(*SEQUENCES, dict),
     "KeysView": lambda _machine, value: isinstance(value, type({}.keys())),
@@ -69,18 +75,18 @@ CHECKS: dict[str, Callable[[Machine, Any], bool]] = {
 }
 
 
-def mapping_get(machine: Machine, owner: Any, key: Any, default: Any = None) -> Any:
+def _mapping_get(machine: Machine, owner: Any, key: Any, default: Any = None) -> Any:
     try:
         return protocols.get_item(machine, owner, key)
     except KeyError:
         return default
 
 
-def mapping_pairs(machine: Machine, owner: Any) -> list[Any]:
+def _mapping_pairs(machine: Machine, owner: Any) -> list[Any]:
     return [(key, protocols.get_item(machine, owner, key)) for key in protocols.counted(machine, owner)]
 
 
-def mapping_contains(machine: Machine, owner: Any, key: Any) -> bool:
+def _mapping_contains(machine: Machine, owner: Any, key: Any) -> bool:
     try:
         protocols.get_item(machine, owner, key)
     except KeyError:
@@ -88,14 +94,14 @@ def mapping_contains(machine: Machine, owner: Any, key: Any) -> bool:
     return True
 
 
-def mapping_update(machine: Machine, owner: Any, other: Any = (), **named: Any) -> None:
+def _mapping_update(machine: Machine, owner: Any, other: Any = (), **named: Any) -> None:
     table: dict[Any, Any] = {}
     dict_update(machine, table, other, **named)
     for key, value in table.items():
         protocols.set_item(machine, owner, key, value)
 
 
-def mapping_pop(machine: Machine, owner: Any, key: Any, *default: Any) -> Any:
+def _mapping_pop(machine: Machine, owner: Any, key: Any, *default: Any) -> Any:
     try:
         value = protocols.get_item(machine, owner, key)
     except KeyError:
@@ -107,15 +113,15 @@ def mapping_pop(machine: Machine, owner: Any, key: Any, *default: Any) -> Any:
 
 
 MAPPING_MIXIN = {
-    "get": native(mapping_get, "get"),
-    "keys": native(lambda machine, owner: [key for key, _ in mapping_pairs(machine, owner)], "keys"),
-    "values": native(lambda machine, owner: [value for _, value in mapping_pairs(machine, owner)], "values"),
-    "items": native(mapping_pairs, "items"),
-    "__contains__": native(mapping_contains, "__contains__"),
+    "get": native(_mapping_get, "get"),
+    "keys": native(lambda machine, owner: [key for key, _ in _mapping_pairs(machine, owner)], "keys"),
+    "values": native(lambda machine, owner: [value for _, value in _mapping_pairs(machine, owner)], "values"),
+    "items": native(_mapping_pairs, "items"),
+    "__contains__": native(_mapping_contains, "__contains__"),
 }
 MIXINS: dict[str, dict[str, Any]] = {
     "Mapping": MAPPING_MIXIN,
-    "MutableMapping": MAPPING_MIXIN | {"update": native(mapping_update, "update"), "pop": native(mapping_pop, "pop")},
+    "MutableMapping": MAPPING_MIXIN | {"update": native(_mapping_update, "update"), "pop": native(_mapping_pop, "pop")},
 }
 
 
@@ -132,15 +138,15 @@ def abc_module(machine: Machine) -> Namespace:
     return module
 
 
-def default_dict(machine: Machine, factory: Any = None, *sources: Any, **named: Any) -> DefaultDict:
+def _default_dict(machine: Machine, factory: Any = None, *sources: Any, **named: Any) -> DefaultDict:
     table = DefaultDict()
     table.factory = factory
     dict_update(machine, table, *sources, **named)
     return table
 
 
-def counter(machine: Machine, items: Any = (), **named: Any) -> DefaultDict:
-    table = default_dict(machine, TYPES["int"])
+def _counter(machine: Machine, items: Any = (), **named: Any) -> DefaultDict:
+    table = _default_dict(machine, TYPES["int"])
     if isinstance(items, dict):
         table.update(items)
     else:
@@ -161,7 +167,7 @@ def deque(machine: Machine, items: Any = (), maxlen: Any = None) -> list[Any]:
     return made
 
 
-def named_tuple(machine: Machine, name: str, fields: Any, *, defaults: Any = (), rename: Any = False, module: Any = None) -> Class:
+def _named_tuple(machine: Machine, name: str, fields: Any, *, defaults: Any = (), rename: Any = False, module: Any = None) -> Class:
     del rename, module
     names = fields.replace(",", " ").split() if type(fields) is str else list(protocols.as_list(machine, fields))
     values = list(protocols.as_list(machine, defaults)) if defaults else []
@@ -175,20 +181,20 @@ def user_dict() -> Class:
     return Class("UserDict", [dict], {}, "collections")
 
 
-def collections_module(machine: Machine) -> Namespace:
+def _collections_module(machine: Machine) -> Namespace:
     return strict(
         "collections",
         {
             "OrderedDict": TYPES["dict"],
             "UserDict": user_dict(),
-            "defaultdict": native(default_dict, "defaultdict"),
-            "Counter": native(counter, "Counter"),
+            "defaultdict": native(_default_dict, "defaultdict"),
+            "Counter": native(_counter, "Counter"),
             "deque": native(deque, "deque"),
-            "namedtuple": native(named_tuple, "namedtuple"),
+            "namedtuple": native(_named_tuple, "namedtuple"),
             "ChainMap": Unknown("collections.ChainMap", "lib"),
             "abc": abc_module(machine),
         },
     )
 
 
-MODULES = {"collections": collections_module, "collections.abc": abc_module}
+MODULES = {"collections": _collections_module, "collections.abc": abc_module}

@@ -32,6 +32,7 @@ class GeneratorContext(exceptions.ContextManager):
 
     def exit(self, machine: Machine, error: BaseException | None) -> bool:
         """Run the rest."""
+        del machine
         if not isinstance(self.generator, Generator) or isinstance(error, WeighError):
             return False
         try:
@@ -109,13 +110,13 @@ def read_context(machine: Machine, owner: Any, name: str, default: Any) -> Any:
     raise AttributeError(f"'{type(owner).__name__}' object has no attribute '{name}'")
 
 
-def enter_context(machine: Machine, stack: Stack, manager: Any) -> Any:
+def _enter_context(machine: Machine, stack: Stack, manager: Any) -> Any:
     value = exceptions.enter(machine, manager)
     stack.entered.append(manager)
     return value
 
 
-def push_callback(machine: Machine, stack: Stack, function: Any, *args: Any, **kwargs: Any) -> Any:
+def _push_callback(machine: Machine, stack: Stack, function: Any, *args: Any, **kwargs: Any) -> Any:
     del machine
     stack.entered.append(native(lambda machine: call(machine, function, list(args), dict(kwargs)), "callback"))
     return function
@@ -148,15 +149,15 @@ CONTEXT_METHODS: dict[str, Native] = {
     "__call__": native(wrap_call, "__call__"),
 }
 STACK_METHODS: dict[str, Native] = {
-    "enter_context": native(enter_context, "enter_context"),
-    "callback": native(push_callback, "callback"),
-    "push": native(enter_context, "push"),
+    "enter_context": native(_enter_context, "enter_context"),
+    "callback": native(_push_callback, "callback"),
+    "push": native(_enter_context, "push"),
     "close": native(lambda machine, stack: stack.exit(machine, None), "close"),
     "pop_all": native(lambda _machine, stack: stack, "pop_all"),
 }
 
 
-def context_manager(_machine: Machine, function: Any) -> Any:
+def _context_manager(_machine: Machine, function: Any) -> Any:
     def make(machine: Machine, args: list[Any], kwargs: dict[str, Any]) -> Any:
         return GeneratorContext(call(machine, function, args, kwargs))
 
@@ -165,12 +166,12 @@ def context_manager(_machine: Machine, function: Any) -> Any:
     return made
 
 
-def contextlib_module(_machine: Machine) -> Namespace:
+def _contextlib_module(_machine: Machine) -> Namespace:
     return strict(
         "contextlib",
         {
-            "contextmanager": native(context_manager, "contextmanager"),
-            "asynccontextmanager": native(context_manager, "asynccontextmanager"),
+            "contextmanager": native(_context_manager, "contextmanager"),
+            "asynccontextmanager": native(_context_manager, "asynccontextmanager"),
             "suppress": native(lambda _machine, *kinds: Suppress(kinds), "suppress"),
             "nullcontext": native(lambda _machine, value=None: Nothing(value), "nullcontext"),
             "closing": native(lambda _machine, value=None: Closing(value), "closing"),
@@ -183,4 +184,4 @@ def contextlib_module(_machine: Machine) -> Namespace:
     )
 
 
-MODULES = {"contextlib": contextlib_module}
+MODULES = {"contextlib": _contextlib_module}

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from weighbridge.reading.python import protocols
 from weighbridge.reading.python.calls import call
+from weighbridge.reading.python.objects import Instance
 from weighbridge.reading.python.stdlib.helpers import native, strict
-from weighbridge.reading.python.values import MISSING, Bound, DefaultDict, Instance, Namespace, Partial
+from weighbridge.reading.python.values import MISSING, Bound, DefaultDict, Namespace, Partial
 
 if TYPE_CHECKING:
     from weighbridge.reading.python.machine import Machine
@@ -113,8 +114,8 @@ def deep_instance(machine: Machine, value: Instance, memo: dict[int, Any], keep:
     return made
 
 
-def copy_module(_machine: Machine) -> Namespace:
+def _copy_module(_machine: Machine) -> Namespace:
     return strict("copy", {"copy": native(shallow, "copy"), "deepcopy": native(deep, "deepcopy")})
 
 
-MODULES = {"copy": copy_module}
+MODULES = {"copy": _copy_module}

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from weighbridge.reading.python import operators
+from weighbridge.reading.python import comparisons
 from weighbridge.reading.python.calls import call
+from weighbridge.reading.python.objects import Class, FieldSpec, Instance
 from weighbridge.reading.python.stdlib.copying import deep
 from weighbridge.reading.python.stdlib.helpers import native, strict
-from weighbridge.reading.python.values import MISSING, Class, FieldSpec, Instance, Namespace, Native, Property, Unknown
+from weighbridge.reading.python.values import MISSING, Namespace, Native, Property, Unknown
 
 if TYPE_CHECKING:
     from weighbridge.reading.python.machine import Machine
 
 ABSENT = Instance(Class("_MISSING_TYPE", [], {}, "dataclasses"))
 FIELD_CLASS = Class("Field", [], {}, "dataclasses")
+FIELD_CLASS.frozen = True
 
 
-def field(
+def _field(
     _machine: Machine, *, default: Any = MISSING, default_factory: Any = MISSING, init: Any = True, kw_only: Any = False, **other: Any
 ) -> FieldSpec:
     spec = FieldSpec(default, default_factory, init=init is not False, kw_only=kw_only is True)
@@ -154,10 +156,10 @@ def process(machine: Machine, cls: Class, options: dict[str, Any]) -> Class:
 
 def order_methods(namespace: dict[str, Any]) -> None:
     """The comparisons of an ordered dataclass."""
-    for operation, (_, name, _, _) in operators.COMPARISONS.items():
+    for operation, (_, name, _, _) in comparisons.COMPARISONS.items():
         namespace.setdefault(
             name,
-            native(lambda machine, a, b, operation=operation: operators.compare(machine, operation, values_of(a), values_of(b)), name),
+            native(lambda machine, a, b, operation=operation: comparisons.compare(machine, operation, values_of(a), values_of(b)), name),
         )
 
 
@@ -170,7 +172,7 @@ def same(machine: Machine, a: Any, b: Any) -> Any:
     """The generated __eq__."""
     if not isinstance(b, Instance) or b.cls is not a.cls:
         return NotImplemented
-    return operators.equal(machine, values_of(a), values_of(b))
+    return comparisons.equal(machine, values_of(a), values_of(b))
 
 
 def show(machine: Machine, instance: Any) -> Any:
@@ -184,9 +186,9 @@ def refuse(_machine: Machine, _instance: Any, name: str, _value: Any) -> None:
     raise AttributeError(f"cannot assign to field '{name}'")
 
 
-def dataclass(machine: Machine, cls: Any = None, **options: Any) -> Any:
+def _dataclass(machine: Machine, cls: Any = None, **options: Any) -> Any:
     if cls is None:
-        return native(lambda machine, made: dataclass(machine, made, **options), "dataclass")
+        return native(lambda machine, made: _dataclass(machine, made, **options), "dataclass")
     return process(machine, cls, options) if isinstance(cls, Class) else cls
 
 
@@ -195,7 +197,7 @@ def fields_of(machine: Machine, value: Any) -> Any:
     cls = value.cls if isinstance(value, Instance) else value
     if type(cls) is Unknown:
         return machine.unknown("dataclasses.fields()")
-    if not isinstance(cls, Class) or not is_dataclass(machine, cls):
+    if not isinstance(cls, Class) or not _is_dataclass(machine, cls):
         raise TypeError("must be called with a dataclass type or instance")
     return tuple(describe(cls, name, spec) for name, spec in all_fields(cls).items())
 
@@ -218,12 +220,12 @@ def describe(cls: Class, name: str, spec: Any) -> Instance:
     return made
 
 
-def is_dataclass(_machine: Machine, value: Any) -> Any:
+def _is_dataclass(_machine: Machine, value: Any) -> Any:
     cls = value.cls if isinstance(value, Instance) else value
     return isinstance(cls, Class) and any(base.fields is not None for base in cls.mro)
 
 
-def replace(machine: Machine, instance: Any, **changes: Any) -> Any:
+def _replace(machine: Machine, instance: Any, **changes: Any) -> Any:
     values = {name: instance.fields[name] for name in all_fields(instance.cls) if name in instance.fields}
     return call(machine, instance.cls, [], values | changes)
 
@@ -231,7 +233,7 @@ def replace(machine: Machine, instance: Any, **changes: Any) -> Any:
 def as_dict(machine: Machine, instance: Any, *, dict_factory: Any = None) -> Any:
     """dataclasses.asdict()."""
     del dict_factory
-    if isinstance(instance, Instance) and is_dataclass(machine, instance):
+    if isinstance(instance, Instance) and _is_dataclass(machine, instance):
         return {name: as_dict(machine, instance.fields.get(name)) for name in all_fields(instance.cls)}
     if type(instance) in {list, tuple}:
         return type(instance)(as_dict(machine, item) for item in instance)
@@ -240,26 +242,26 @@ def as_dict(machine: Machine, instance: Any, *, dict_factory: Any = None) -> Any
     return deep(machine, instance)
 
 
-def make_dataclass(machine: Machine, name: str, fields: Any, *, bases: Any = (), namespace: Any = None, **options: Any) -> Class:
+def _make_dataclass(machine: Machine, name: str, fields: Any, *, bases: Any = (), namespace: Any = None, **options: Any) -> Class:
     cls = machine.make_class(name, list(bases), dict(namespace or {}))
     declared = [(item, MISSING) if type(item) is str else (item[0], item[2] if len(item) > 2 else MISSING) for item in fields]
     process(machine, cls, options)
-    cls.fields = {key: value for key, value in declared}
+    cls.fields = dict(declared)
     return cls
 
 
-def dataclasses_module(_machine: Machine) -> Namespace:
+def _dataclasses_module(_machine: Machine) -> Namespace:
     return strict(
         "dataclasses",
         {
-            "dataclass": native(dataclass, "dataclass"),
-            "field": native(field, "field"),
+            "dataclass": native(_dataclass, "dataclass"),
+            "field": native(_field, "field"),
             "fields": native(fields_of, "fields"),
-            "is_dataclass": native(is_dataclass, "is_dataclass"),
-            "replace": native(replace, "replace"),
+            "is_dataclass": native(_is_dataclass, "is_dataclass"),
+            "replace": native(_replace, "replace"),
             "asdict": native(as_dict, "asdict"),
             "astuple": native(lambda _machine, instance: values_of(instance), "astuple"),
-            "make_dataclass": native(make_dataclass, "make_dataclass"),
+            "make_dataclass": native(_make_dataclass, "make_dataclass"),
             "MISSING": ABSENT,
             "InitVar": Unknown("dataclasses.InitVar", "stub"),
             "KW_ONLY": Unknown("dataclasses.KW_ONLY", "stub"),
@@ -269,4 +271,4 @@ def dataclasses_module(_machine: Machine) -> Namespace:
     )
 
 
-MODULES = {"dataclasses": dataclasses_module}
+MODULES = {"dataclasses": _dataclasses_module}

@@ -20,4 +20,6 @@ def strict(name: str, entries: dict[str, Any]) -> Namespace:
 
 def stub(name: str, entries: dict[str, Any] | None = None) -> Namespace:
     """A module whose names are inert."""
-    return Namespace(name, entries or {}, lambda attribute: MISSING if attribute.startswith("__") else Unknown(f"{name}.{attribute}", "stub"))
+    return Namespace(
+        name, entries or {}, lambda attribute: MISSING if attribute.startswith("__") else Unknown(f"{name}.{attribute}", "stub")
+    )

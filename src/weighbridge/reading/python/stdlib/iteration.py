@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from weighbridge.reading.python import operators, protocols
+from weighbridge.reading.python import comparisons, operators, protocols
 from weighbridge.reading.python.calls import call
 from weighbridge.reading.python.stdlib.helpers import native, strict
 from weighbridge.reading.python.values import MISSING, Namespace, Native
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from weighbridge.reading.python.machine import Machine
 
 
-def chain(machine: Machine, *iterables: Any) -> Iterator[Any]:
+def _chain(machine: Machine, *iterables: Any) -> Iterator[Any]:
     for iterable in iterables:
         yield from protocols.counted(machine, iterable)
 
 
-def chain_from(machine: Machine, iterables: Any) -> Iterator[Any]:
+def _chain_from(machine: Machine, iterables: Any) -> Iterator[Any]:
     for iterable in protocols.counted(machine, iterables):
         yield from protocols.counted(machine, iterable)
 
 
-def repeat(machine: Machine, value: Any, times: Any = None) -> Iterator[Any]:
+def _repeat_value(machine: Machine, value: Any, times: Any = None) -> Iterator[Any]:
     done = 0
     while times is None or done < times:
         machine.tick(1)
@@ -33,20 +33,20 @@ def repeat(machine: Machine, value: Any, times: Any = None) -> Iterator[Any]:
         yield value
 
 
-def count(machine: Machine, start: Any = 0, step: Any = 1) -> Iterator[Any]:
+def _count(machine: Machine, start: Any = 0, step: Any = 1) -> Iterator[Any]:
     while True:
         machine.tick(1)
         yield start
         start = operators.binary(machine, ast.Add, start, step)
 
 
-def cycle(machine: Machine, items: Any) -> Iterator[Any]:
+def _cycle(machine: Machine, items: Any) -> Iterator[Any]:
     kept = list(protocols.as_list(machine, items))
     while kept:
         yield from protocols.counted(machine, kept)
 
 
-def product(machine: Machine, *iterables: Any, repeat: int = 1) -> Iterator[Any]:
+def _product(machine: Machine, *iterables: Any, repeat: int = 1) -> Iterator[Any]:
     machine.charge(len(iterables) * max(0, repeat))
     pools = [list(protocols.as_list(machine, iterable)) for iterable in iterables] * repeat
 
@@ -63,7 +63,7 @@ def product(machine: Machine, *iterables: Any, repeat: int = 1) -> Iterator[Any]
     return walk(0, ())
 
 
-def combinations(machine: Machine, items: Any, size: Any) -> Iterator[Any]:
+def _combinations(machine: Machine, items: Any, size: Any) -> Iterator[Any]:
     pool = list(protocols.as_list(machine, items))
 
     def walk(start: int, chosen: tuple[Any, ...]) -> Iterator[Any]:
@@ -79,7 +79,7 @@ def combinations(machine: Machine, items: Any, size: Any) -> Iterator[Any]:
     return walk(0, ())
 
 
-def permutations(machine: Machine, items: Any, size: Any = None) -> Iterator[Any]:
+def _permutations(machine: Machine, items: Any, size: Any = None) -> Iterator[Any]:
     pool = list(protocols.as_list(machine, items))
     length = len(pool) if size is None else size
 
@@ -96,7 +96,7 @@ def permutations(machine: Machine, items: Any, size: Any = None) -> Iterator[Any
     return walk(pool, ())
 
 
-def accumulate(machine: Machine, items: Any, function: Any = None, *, initial: Any = None) -> Iterator[Any]:
+def _accumulate(machine: Machine, items: Any, function: Any = None, *, initial: Any = None) -> Iterator[Any]:
     total: Any = MISSING
     if initial is not None:
         total = initial
@@ -111,7 +111,7 @@ def accumulate(machine: Machine, items: Any, function: Any = None, *, initial: A
         yield total
 
 
-def slice_items(machine: Machine, items: Any, *bounds: Any) -> Iterator[Any]:
+def _slice_items(machine: Machine, items: Any, *bounds: Any) -> Iterator[Any]:
     start, stop, step = 0, bounds[0], 1
     if len(bounds) > 1:
         start, stop, step = bounds[0] or 0, bounds[1], (bounds[2] if len(bounds) > 2 else 1) or 1
@@ -126,26 +126,26 @@ def slice_items(machine: Machine, items: Any, *bounds: Any) -> Iterator[Any]:
             return
 
 
-def zip_longest(machine: Machine, *iterables: Any, fillvalue: Any = None) -> Iterator[Any]:
+def _zip_longest(machine: Machine, *iterables: Any, fillvalue: Any = None) -> Iterator[Any]:
     lists = [protocols.as_list(machine, iterable) for iterable in iterables]
     for index in range(max(map(len, lists), default=0)):
         machine.tick(1)
         yield tuple(items[index] if index < len(items) else fillvalue for items in lists)
 
 
-def star_map(machine: Machine, function: Any, items: Any) -> Iterator[Any]:
+def _star_map(machine: Machine, function: Any, items: Any) -> Iterator[Any]:
     for args in protocols.counted(machine, items):
         yield call(machine, function, list(protocols.as_list(machine, args)))
 
 
-def take_while(machine: Machine, function: Any, items: Any) -> Iterator[Any]:
+def _take_while(machine: Machine, function: Any, items: Any) -> Iterator[Any]:
     for item in protocols.counted(machine, items):
         if not protocols.truth(machine, call(machine, function, [item])):
             return
         yield item
 
 
-def drop_while(machine: Machine, function: Any, items: Any) -> Iterator[Any]:
+def _drop_while(machine: Machine, function: Any, items: Any) -> Iterator[Any]:
     dropping = True
     for item in protocols.counted(machine, items):
         if dropping and protocols.truth(machine, call(machine, function, [item])):
@@ -154,12 +154,12 @@ def drop_while(machine: Machine, function: Any, items: Any) -> Iterator[Any]:
         yield item
 
 
-def group_by(machine: Machine, items: Any, key: Any = None) -> Iterator[Any]:
+def _group_by(machine: Machine, items: Any, key: Any = None) -> Iterator[Any]:
     group: list[Any] = []
     last: Any = MISSING
     for item in protocols.counted(machine, items):
         rank = item if key is None else call(machine, key, [item])
-        if last is not MISSING and not protocols.truth(machine, operators.equal(machine, rank, last)):
+        if last is not MISSING and not protocols.truth(machine, comparisons.equal(machine, rank, last)):
             yield (last, iter(group))
             group = []
         last = rank
@@ -168,7 +168,7 @@ def group_by(machine: Machine, items: Any, key: Any = None) -> Iterator[Any]:
         yield (last, iter(group))
 
 
-def pairwise(machine: Machine, items: Any) -> Iterator[Any]:
+def _pairwise(machine: Machine, items: Any) -> Iterator[Any]:
     last: Any = MISSING
     for item in protocols.counted(machine, items):
         if last is not MISSING:
@@ -176,47 +176,47 @@ def pairwise(machine: Machine, items: Any) -> Iterator[Any]:
         last = item
 
 
-def compress(machine: Machine, items: Any, selectors: Any) -> Iterator[Any]:
+def _compress(machine: Machine, items: Any, selectors: Any) -> Iterator[Any]:
     for item, chosen in zip(protocols.counted(machine, items), protocols.counted(machine, selectors), strict=False):
         if protocols.truth(machine, chosen):
             yield item
 
 
-def filter_false(machine: Machine, function: Any, items: Any) -> Iterator[Any]:
+def _filter_false(machine: Machine, function: Any, items: Any) -> Iterator[Any]:
     for item in protocols.counted(machine, items):
         if not protocols.truth(machine, item if function is None else call(machine, function, [item])):
             yield item
 
 
-def tee(machine: Machine, items: Any, copies: int = 2) -> tuple[Any, ...]:
+def _tee(machine: Machine, items: Any, copies: int = 2) -> tuple[Any, ...]:
     kept = list(protocols.as_list(machine, items))
     machine.charge(copies)
     return tuple(iter(kept) for _ in range(copies))
 
 
-def itertools_module(_machine: Machine) -> Namespace:
-    chained: Native = native(chain, "chain")
-    chained.attributes = {"from_iterable": native(chain_from, "from_iterable")}
+def _itertools_module(_machine: Machine) -> Namespace:
+    chained: Native = native(_chain, "chain")
+    chained.attributes = {"from_iterable": native(_chain_from, "from_iterable")}
     functions: dict[str, Callable[..., Any]] = {
-        "repeat": repeat,
-        "count": count,
-        "cycle": cycle,
-        "product": product,
-        "combinations": combinations,
-        "permutations": permutations,
-        "accumulate": accumulate,
-        "islice": slice_items,
-        "zip_longest": zip_longest,
-        "starmap": star_map,
-        "takewhile": take_while,
-        "dropwhile": drop_while,
-        "groupby": group_by,
-        "pairwise": pairwise,
-        "compress": compress,
-        "filterfalse": filter_false,
-        "tee": tee,
+        "repeat": _repeat_value,
+        "count": _count,
+        "cycle": _cycle,
+        "product": _product,
+        "combinations": _combinations,
+        "permutations": _permutations,
+        "accumulate": _accumulate,
+        "islice": _slice_items,
+        "zip_longest": _zip_longest,
+        "starmap": _star_map,
+        "takewhile": _take_while,
+        "dropwhile": _drop_while,
+        "groupby": _group_by,
+        "pairwise": _pairwise,
+        "compress": _compress,
+        "filterfalse": _filter_false,
+        "tee": _tee,
     }
     return strict("itertools", {"chain": chained, **{name: native(function, name) for name, function in functions.items()}})
 
 
-MODULES = {"itertools": itertools_module}
+MODULES = {"itertools": _itertools_module}

@@ -7,19 +7,62 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from weighbridge.reading.python import operators, protocols
+from weighbridge.reading.python import comparisons, operators, protocols
 from weighbridge.reading.python.attributes import read_attribute
+from weighbridge.reading.python.objects import Class
 from weighbridge.reading.python.stdlib.helpers import native, strict, stub
 from weighbridge.reading.python.types_of_values import to_number
-from weighbridge.reading.python.values import Class, Namespace, Native, Unknown
+from weighbridge.reading.python.values import Namespace, Native, Unknown
 
 if TYPE_CHECKING:
     from weighbridge.reading.python.machine import Machine
 
-FUNCTIONS = (
-    "sqrt log log2 log10 log1p exp expm1 ceil floor sin cos tan asin acos atan atan2 sinh cosh tanh pow fabs gcd lcm isqrt isnan isinf isfinite "
-    "trunc copysign fmod hypot isclose radians degrees erf erfc gamma lgamma ldexp frexp modf cbrt exp2 remainder"
-).split()
+FUNCTIONS = [
+    "sqrt",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "exp",
+    "expm1",
+    "ceil",
+    "floor",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "atan2",
+    "sinh",
+    "cosh",
+    "tanh",
+    "pow",
+    "fabs",
+    "gcd",
+    "lcm",
+    "isqrt",
+    "isnan",
+    "isinf",
+    "isfinite",
+    "trunc",
+    "copysign",
+    "fmod",
+    "hypot",
+    "isclose",
+    "radians",
+    "degrees",
+    "erf",
+    "erfc",
+    "gamma",
+    "lgamma",
+    "ldexp",
+    "frexp",
+    "modf",
+    "cbrt",
+    "exp2",
+    "remainder",
+]
 CONSTANTS = {"pi": math.pi, "e": math.e, "tau": math.tau, "inf": math.inf, "nan": math.nan}
 LARGEST_BITS = 4096
 
@@ -41,7 +84,7 @@ def numeric(function: Callable[..., Any], name: str) -> Native:
     return native(run, name)
 
 
-def product(machine: Machine, items: Any, *, start: Any = 1) -> Any:
+def _product(machine: Machine, items: Any, *, start: Any = 1) -> Any:
     for item in protocols.counted(machine, items):
         start = operators.binary(machine, ast.Mult, start, item)
     return start
@@ -61,14 +104,14 @@ def combinations_count(name: str) -> Native:
     return native(run, f"math.{name}")
 
 
-def ladder(machine: Machine, items: Any) -> Any:
+def _ladder(machine: Machine, items: Any) -> Any:
     return math.fsum(to_number(machine, item) for item in protocols.counted(machine, items))
 
 
-def math_module(_machine: Machine) -> Namespace:
+def _math_module(_machine: Machine) -> Namespace:
     entries: dict[str, Any] = {name: numeric(getattr(math, name), f"math.{name}") for name in FUNCTIONS} | CONSTANTS
     entries |= {name: combinations_count(name) for name in ("comb", "perm", "factorial")}
-    entries |= {"prod": native(product, "prod"), "fsum": native(ladder, "fsum")}
+    entries |= {"prod": native(_product, "prod"), "fsum": native(_ladder, "fsum")}
     return strict("math", entries)
 
 
@@ -90,7 +133,7 @@ BINARY = {
 COMPARE = {"eq": ast.Eq, "ne": ast.NotEq, "lt": ast.Lt, "le": ast.LtE, "gt": ast.Gt, "ge": ast.GtE, "is_": ast.Is, "is_not": ast.IsNot}
 
 
-def itemgetter(_machine: Machine, *keys: Any) -> Native:
+def _itemgetter(_machine: Machine, *keys: Any) -> Native:
     def get(machine: Machine, owner: Any) -> Any:
         found = tuple(protocols.get_item(machine, owner, key) for key in keys)
         return found[0] if len(keys) == 1 else found
@@ -98,7 +141,7 @@ def itemgetter(_machine: Machine, *keys: Any) -> Native:
     return native(get, "itemgetter")
 
 
-def attrgetter(_machine: Machine, *names: str) -> Native:
+def _attrgetter(_machine: Machine, *names: str) -> Native:
     def one(machine: Machine, owner: Any, path: str) -> Any:
         for name in path.split("."):
             owner = read_attribute(machine, owner, name)
@@ -111,29 +154,34 @@ def attrgetter(_machine: Machine, *names: str) -> Native:
     return native(get, "attrgetter")
 
 
-def operator_module(_machine: Machine) -> Namespace:
+def _operator_module(_machine: Machine) -> Namespace:
     def binary(operation: type[ast.operator], name: str) -> Native:
         return native(lambda machine, a, b: operators.binary(machine, operation, a, b), name)
 
     def compare(operation: type[ast.cmpop], name: str) -> Native:
-        return native(lambda machine, a, b: operators.compare(machine, operation, a, b), name)
+        return native(lambda machine, a, b: comparisons.compare(machine, operation, a, b), name)
 
     entries: dict[str, Any] = {name: binary(operation, name) for name, operation in BINARY.items()}
     entries |= {name: compare(operation, name) for name, operation in COMPARE.items()}
     entries |= {
         "neg": native(lambda machine, a: operators.unary(machine, "USub", a), "neg"),
         "not_": native(lambda machine, a: not protocols.truth(machine, a), "not_"),
-        "contains": native(operators.contains, "contains"),
+        "contains": native(comparisons.contains, "contains"),
         "getitem": native(protocols.get_item, "getitem"),
         "setitem": native(protocols.set_item, "setitem"),
-        "itemgetter": native(itemgetter, "itemgetter"),
-        "attrgetter": native(attrgetter, "attrgetter"),
+        "itemgetter": native(_itemgetter, "itemgetter"),
+        "attrgetter": native(_attrgetter, "attrgetter"),
     }
     return strict("operator", entries)
 
 
-def numbers_module(_machine: Machine) -> Namespace:
-    kinds = {"Number": (int, float, bool, complex), "Complex": (int, float, bool, complex), "Real": (int, float, bool), "Integral": (int, bool)}
+def _numbers_module(_machine: Machine) -> Namespace:
+    kinds = {
+        "Number": (int, float, bool, complex),
+        "Complex": (int, float, bool, complex),
+        "Real": (int, float, bool),
+        "Integral": (int, bool),
+    }
     entries: dict[str, Any] = {}
     for name, types in kinds.items():
         cls = Class(name, [], {}, "numbers")
@@ -144,10 +192,14 @@ def numbers_module(_machine: Machine) -> Namespace:
 
 def random_module(_machine: Machine) -> Namespace:
     """Nothing random is drawn: every draw is unknown."""
-    return stub("random", {"seed": Native(lambda *_args, **_kwargs: None, "seed", lazy=True)} | {
-        name: native(lambda machine, *_args, name=name, **_kwargs: machine.unknown(f"random.{name}()"), name)
-        for name in ("random", "randint", "uniform", "choice", "choices", "sample", "randrange", "gauss", "shuffle")
-    })
+    return stub(
+        "random",
+        {"seed": Native(lambda *_args, **_kwargs: None, "seed", lazy=True)}
+        | {
+            name: native(lambda machine, *_args, name=name, **_kwargs: machine.unknown(f"random.{name}()"), name)
+            for name in ("random", "randint", "uniform", "choice", "choices", "sample", "randrange", "gauss", "shuffle")
+        },
+    )
 
 
-MODULES = {"math": math_module, "operator": operator_module, "numbers": numbers_module, "random": random_module}
+MODULES = {"math": _math_module, "operator": _operator_module, "numbers": _numbers_module, "random": random_module}

@@ -5,22 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from weighbridge.reading.python.classes import ENUMS, Auto
+from weighbridge.reading.python.objects import Class, Instance
 from weighbridge.reading.python.stdlib.dataclass import all_fields
 from weighbridge.reading.python.stdlib.helpers import native, strict
 from weighbridge.reading.python.types_of_values import is_callable
-from weighbridge.reading.python.values import (
-    MISSING,
-    Bound,
-    Class,
-    ClassMethod,
-    Function,
-    Instance,
-    Namespace,
-    Native,
-    Partial,
-    StaticMethod,
-    Unknown,
-)
+from weighbridge.reading.python.values import MISSING, Bound, ClassMethod, Function, Namespace, Native, Partial, StaticMethod, Unknown
 
 if TYPE_CHECKING:
     from weighbridge.reading.python.machine import Machine
@@ -31,9 +20,10 @@ EMPTY = Class("_empty", [], {}, "inspect")
 KINDS = {"POSITIONAL_ONLY": 0, "POSITIONAL_OR_KEYWORD": 1, "VAR_POSITIONAL": 2, "KEYWORD_ONLY": 3, "VAR_KEYWORD": 4}
 PARAMETER.namespace.update(KINDS, empty=EMPTY)
 SIGNATURE.namespace["empty"] = EMPTY
+PARAMETER.frozen = SIGNATURE.frozen = EMPTY.frozen = True
 
 
-def enum_module(_machine: Machine) -> Namespace:
+def _enum_module(_machine: Machine) -> Namespace:
     return strict(
         "enum",
         {
@@ -85,9 +75,7 @@ def signature(machine: Machine, value: Any, **_options: Any) -> Any:
     while not isinstance(value, Function):
         if isinstance(value, Bound):
             value, skip = value.fn, skip + 1
-        elif isinstance(value, (StaticMethod, ClassMethod)):
-            value = value.fn
-        elif isinstance(value, Partial):
+        elif isinstance(value, (StaticMethod, ClassMethod, Partial)):
             value = value.fn
         elif isinstance(value, Native) and value.attributes and "__wrapped__" in value.attributes:
             value = value.attributes["__wrapped__"]
@@ -120,7 +108,7 @@ def full_spec(machine: Machine, value: Any) -> Any:
     return made
 
 
-def inspect_module(_machine: Machine) -> Namespace:
+def _inspect_module(_machine: Machine) -> Namespace:
     return strict(
         "inspect",
         {
@@ -132,8 +120,12 @@ def inspect_module(_machine: Machine) -> Namespace:
             "isfunction": native(lambda _machine, value: isinstance(value, Function), "isfunction"),
             "ismethod": native(lambda _machine, value: isinstance(value, Bound), "ismethod"),
             "isroutine": native(is_callable, "isroutine"),
-            "iscoroutinefunction": native(lambda _machine, value: isinstance(value, Function) and value.code.is_async, "iscoroutinefunction"),
-            "isgeneratorfunction": native(lambda _machine, value: isinstance(value, Function) and value.code.is_generator, "isgeneratorfunction"),
+            "iscoroutinefunction": native(
+                lambda _machine, value: isinstance(value, Function) and value.code.is_async, "iscoroutinefunction"
+            ),
+            "isgeneratorfunction": native(
+                lambda _machine, value: isinstance(value, Function) and value.code.is_generator, "isgeneratorfunction"
+            ),
             "getdoc": native(lambda _machine, _value: None, "getdoc"),
             "unwrap": native(lambda _machine, value: value, "unwrap"),
             "_empty": EMPTY,
@@ -141,4 +133,4 @@ def inspect_module(_machine: Machine) -> Namespace:
     )
 
 
-MODULES = {"enum": enum_module, "inspect": inspect_module}
+MODULES = {"enum": _enum_module, "inspect": _inspect_module}

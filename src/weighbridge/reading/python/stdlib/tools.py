@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any
 from weighbridge.base.errors import CannotTell
 from weighbridge.reading.python import protocols
 from weighbridge.reading.python.calls import call
-from weighbridge.reading.python.operators import COMPARISONS
+from weighbridge.reading.python.comparisons import COMPARISONS
+from weighbridge.reading.python.objects import Class, Instance
 from weighbridge.reading.python.stdlib.helpers import native, strict, stub
-from weighbridge.reading.python.values import MISSING, Bound, CachedProperty, Class, Function, Instance, Namespace, Native, Partial, Unknown
+from weighbridge.reading.python.values import MISSING, Bound, CachedProperty, Function, Namespace, Native, Partial, Unknown
 
 if TYPE_CHECKING:
     from weighbridge.reading.python.machine import Machine
 
 
-
-def partial(_machine: Machine, args: list[Any], kwargs: dict[str, Any]) -> Partial:
+def _partial(_machine: Machine, args: list[Any], kwargs: dict[str, Any]) -> Partial:
     if not args:
         raise TypeError("the first argument of partial() must be callable")
     return Partial(args[0], args[1:], kwargs)
 
 
-def reduce(machine: Machine, function: Any, items: Any, *initial: Any) -> Any:
+def _reduce(machine: Machine, function: Any, items: Any, *initial: Any) -> Any:
     iterator = protocols.counted(machine, items)
     result: Any = initial[0] if initial else next(iterator, MISSING)
     if result is MISSING:
@@ -35,16 +35,18 @@ def reduce(machine: Machine, function: Any, items: Any, *initial: Any) -> Any:
     return result
 
 
-def update_wrapper(machine: Machine, wrapper: Any, wrapped: Any, **_options: Any) -> Any:
+def _update_wrapper(_machine: Machine, wrapper: Any, wrapped: Any, **_options: Any) -> Any:
     if isinstance(wrapper, (Function, Native)):
         if isinstance(wrapper, Function) and isinstance(wrapped, (Function, Native)):
             wrapper.name = wrapped.name or wrapper.name
-        machine.setattr(wrapper, "__wrapped__", wrapped)
+        if wrapper.attributes is None:
+            wrapper.attributes = {}
+        wrapper.attributes["__wrapped__"] = wrapped
     return wrapper
 
 
-def wraps(_machine: Machine, wrapped: Any, **_options: Any) -> Native:
-    return native(lambda machine, wrapper: update_wrapper(machine, wrapper, wrapped), "wraps")
+def _wraps(_machine: Machine, wrapped: Any, **_options: Any) -> Native:
+    return native(lambda machine, wrapper: _update_wrapper(machine, wrapper, wrapped), "wraps")
 
 
 def cache(machine: Machine, function: Any = None, **_options: Any) -> Any:
@@ -54,7 +56,10 @@ def cache(machine: Machine, function: Any = None, **_options: Any) -> Any:
     known: dict[Any, Any] = {}
 
     def run(machine: Machine, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        key = (tuple((type(arg), protocols.dict_key(machine, arg)) for arg in args), tuple(sorted(kwargs.items(), key=lambda pair: pair[0])))
+        key = (
+            tuple((type(arg), protocols.dict_key(machine, arg)) for arg in args),
+            tuple(sorted(kwargs.items(), key=lambda pair: pair[0])),
+        )
         protocols.check_tuple(machine, key, 0)
         if key not in known:
             machine.charge(1)
@@ -90,7 +95,7 @@ def total_ordering(_machine: Machine, cls: Any) -> Any:
 
 
 def single_dispatch(_machine: Machine, function: Any) -> Native:
-    """singledispatch over classes."""
+    """Singledispatch over classes."""
     table: list[tuple[Any, Any]] = []
 
     def run(machine: Machine, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -110,14 +115,14 @@ def single_dispatch(_machine: Machine, function: Any) -> Native:
     return made
 
 
-def functools_module(_machine: Machine) -> Namespace:
+def _functools_module(_machine: Machine) -> Namespace:
     return strict(
         "functools",
         {
-            "partial": Native(partial, "partial", lazy=True, raw=True),
-            "reduce": native(reduce, "reduce"),
-            "wraps": native(wraps, "wraps"),
-            "update_wrapper": native(update_wrapper, "update_wrapper"),
+            "partial": Native(_partial, "partial", lazy=True, raw=True),
+            "reduce": native(_reduce, "reduce"),
+            "wraps": native(_wraps, "wraps"),
+            "update_wrapper": native(_update_wrapper, "update_wrapper"),
             "lru_cache": native(cache, "lru_cache"),
             "cache": native(cache, "cache"),
             "cached_property": native(lambda _machine, getter: CachedProperty(getter), "cached_property"),
@@ -130,12 +135,14 @@ def functools_module(_machine: Machine) -> Namespace:
 
 
 # ---------------------------------------------------------------- json
-def dumps(machine: Machine, value: Any, **options: Any) -> Any:
+def _dumps(machine: Machine, value: Any, **options: Any) -> Any:
     indent = options.get("indent")
     text = machine.repr(value)
     if type(text) is Unknown:
         return machine.unknown("json.dumps()")
-    return json.dumps(plain(machine, value), indent=indent if type(indent) is int and indent < 9 else None, sort_keys=options.get("sort_keys") is True)
+    return json.dumps(
+        plain(machine, value), indent=indent if type(indent) is int and indent < 9 else None, sort_keys=options.get("sort_keys") is True
+    )
 
 
 def plain(machine: Machine, value: Any) -> Any:
@@ -156,7 +163,7 @@ def plain(machine: Machine, value: Any) -> Any:
     raise TypeError(f"Object of type {protocols.type_name(value)} is not JSON serializable")
 
 
-def loads(machine: Machine, text: Any, **_options: Any) -> Any:
+def _loads(machine: Machine, text: Any, **_options: Any) -> Any:
     if type(text) is not str:
         return machine.unknown("json.loads()")
     machine.charge_text(len(text))
@@ -169,8 +176,8 @@ def loads(machine: Machine, text: Any, **_options: Any) -> Any:
         raise machine.exceeded("depth", "JSON nested too deeply") from None
 
 
-def json_module(_machine: Machine) -> Namespace:
-    return strict("json", {"dumps": native(dumps, "dumps"), "loads": native(loads, "loads"), "JSONDecodeError": ValueError})
+def _json_module(_machine: Machine) -> Namespace:
+    return strict("json", {"dumps": native(_dumps, "dumps"), "loads": native(_loads, "loads"), "JSONDecodeError": ValueError})
 
 
 # ---------------------------------------------------------------- re
@@ -215,15 +222,15 @@ class Match:
         self.found = found
 
 
-def flags_of(pattern: Any, flags: Any) -> int:
+def _flags_of(pattern: Any, flags: Any) -> int:
     own = pattern.flags if isinstance(pattern, Compiled) else 0
     return own | (flags if type(flags) is int else 0)
 
 
-def compiled(machine: Machine, pattern: Any, text: Any, flags: Any) -> re.Pattern[str]:
+def _compiled(machine: Machine, pattern: Any, text: Any, flags: Any) -> re.Pattern[str]:
     checked_pattern = checked(machine, pattern, text)
     try:
-        return re.compile(checked_pattern, flags_of(pattern, flags) & (re.IGNORECASE | re.MULTILINE | re.DOTALL | re.VERBOSE | re.ASCII))
+        return re.compile(checked_pattern, _flags_of(pattern, flags) & (re.IGNORECASE | re.MULTILINE | re.DOTALL | re.VERBOSE | re.ASCII))
     except re.error as error:
         raise ValueError(f"invalid regular expression: {error}") from None
 
@@ -235,35 +242,35 @@ def searcher(name: str) -> Native:
         if type(pattern) is Unknown or type(text) is Unknown:
             return machine.unknown(f"re.{name}()")
         text = protocols.plain_index(text)
-        found = getattr(compiled(machine, pattern, text, flags), name)(text)
+        found = getattr(_compiled(machine, pattern, text, flags), name)(text)
         return Match(found) if found is not None else None
 
     return native(run, name)
 
 
-def substitute(machine: Machine, pattern: Any, replacement: Any, text: Any, count: int = 0, flags: Any = 0) -> Any:
+def _substitute(machine: Machine, pattern: Any, replacement: Any, text: Any, count: int = 0, flags: Any = 0) -> Any:
     if type(text) is Unknown or type(replacement) is Unknown:
         return machine.unknown("re.sub()")
-    expression = compiled(machine, pattern, text, flags)
+    expression = _compiled(machine, pattern, text, flags)
     if type(replacement) is str:
         machine.charge_text((len(text) + 1) * (len(replacement) + 1))
         return expression.sub(replacement, text, count)
     return expression.sub(lambda found: str(machine.text(call(machine, replacement, [Match(found)]))), text, count)
 
 
-def split(machine: Machine, pattern: Any, text: Any, maxsplit: int = 0, flags: Any = 0) -> Any:
-    return compiled(machine, pattern, text, flags).split(text, maxsplit)
+def _split(machine: Machine, pattern: Any, text: Any, maxsplit: int = 0, flags: Any = 0) -> Any:
+    return _compiled(machine, pattern, text, flags).split(text, maxsplit)
 
 
-def find_all(machine: Machine, pattern: Any, text: Any, flags: Any = 0) -> Any:
-    return compiled(machine, pattern, text, flags).findall(text)
+def _find_all(machine: Machine, pattern: Any, text: Any, flags: Any = 0) -> Any:
+    return _compiled(machine, pattern, text, flags).findall(text)
 
 
-def find_each(machine: Machine, pattern: Any, text: Any, flags: Any = 0) -> Any:
-    return iter([Match(found) for found in compiled(machine, pattern, text, flags).finditer(text)])
+def _find_each(machine: Machine, pattern: Any, text: Any, flags: Any = 0) -> Any:
+    return iter([Match(found) for found in _compiled(machine, pattern, text, flags).finditer(text)])
 
 
-def compile_pattern(machine: Machine, pattern: Any, flags: Any = 0) -> Any:
+def _compile_pattern(machine: Machine, pattern: Any, flags: Any = 0) -> Any:
     if type(pattern) is not str:
         return machine.unknown("re.compile()")
     return Compiled(pattern, flags if type(flags) is int else 0)
@@ -271,10 +278,10 @@ def compile_pattern(machine: Machine, pattern: Any, flags: Any = 0) -> Any:
 
 RE_FUNCTIONS: dict[str, Native] = {
     **{name: searcher(name) for name in ("match", "fullmatch", "search")},
-    "sub": native(substitute, "sub"),
-    "split": native(split, "split"),
-    "findall": native(find_all, "findall"),
-    "finditer": native(find_each, "finditer"),
+    "sub": native(_substitute, "sub"),
+    "split": native(_split, "split"),
+    "findall": native(_find_all, "findall"),
+    "finditer": native(_find_each, "finditer"),
 }
 
 
@@ -309,19 +316,28 @@ def read_match(_machine: Machine, owner: Match, name: str, default: Any) -> Any:
     raise AttributeError(f"'re.Match' object has no attribute '{name}'")
 
 
-def re_module(_machine: Machine) -> Namespace:
-    flags = {name: int(getattr(re, name)) for name in ("IGNORECASE", "I", "MULTILINE", "M", "DOTALL", "S", "VERBOSE", "X", "ASCII", "A", "UNICODE", "U")}
-    entries = {**RE_FUNCTIONS, **flags, "compile": native(compile_pattern, "compile"), "error": ValueError, "escape": Native(re.escape, "escape")}
+def _re_module(_machine: Machine) -> Namespace:
+    flags = {
+        name: int(getattr(re, name))
+        for name in ("IGNORECASE", "I", "MULTILINE", "M", "DOTALL", "S", "VERBOSE", "X", "ASCII", "A", "UNICODE", "U")
+    }
+    entries = {
+        **RE_FUNCTIONS,
+        **flags,
+        "compile": native(_compile_pattern, "compile"),
+        "error": ValueError,
+        "escape": Native(re.escape, "escape"),
+    }
     return strict("re", {**entries, "Pattern": Class("Pattern", [], {}, "re"), "Match": Class("Match", [], {}, "re")})
 
 
-def string_module(_machine: Machine) -> Namespace:
+def _string_module(_machine: Machine) -> Namespace:
     names = ("ascii_letters", "ascii_lowercase", "ascii_uppercase", "digits", "punctuation", "whitespace", "hexdigits")
     return strict("string", {name: getattr(string, name) for name in names})
 
 
-def textwrap_module(_machine: Machine) -> Namespace:
+def _textwrap_module(_machine: Machine) -> Namespace:
     return stub("textwrap", {"dedent": native(lambda _machine, text: text, "dedent")})
 
 
-MODULES = {"functools": functools_module, "json": json_module, "re": re_module, "string": string_module, "textwrap": textwrap_module}
+MODULES = {"functools": _functools_module, "json": _json_module, "re": _re_module, "string": _string_module, "textwrap": _textwrap_module}

@@ -6,55 +6,85 @@ from typing import TYPE_CHECKING, Any
 
 from weighbridge.reading.python import protocols
 from weighbridge.reading.python.classes import NAMED_TUPLE, TYPED_DICT
+from weighbridge.reading.python.objects import Class, Instance
 from weighbridge.reading.python.stdlib.containers import abc_module
 from weighbridge.reading.python.stdlib.helpers import native, stub
 from weighbridge.reading.python.types_of_values import FUNCTION_TYPE, METHOD_TYPE, MODULE_TYPE, NATIVE_TYPE, NONE_TYPE, TYPES
-from weighbridge.reading.python.values import Class, Instance, Namespace, Property, Union, Unknown
+from weighbridge.reading.python.values import Namespace, Property, Union, Unknown
 
 if TYPE_CHECKING:
     from weighbridge.reading.python.machine import Machine
 
-CONTAINER_ALIASES = {"List": "list", "Dict": "dict", "Tuple": "tuple", "Set": "set", "FrozenSet": "frozenset", "Type": "type", "Text": "str"}
-SAME_AS_ABC = (
-    "Iterable Iterator Generator Sequence MutableSequence Mapping MutableMapping Collection Container Sized Callable Hashable Reversible "
-    "AbstractSet KeysView ValuesView ItemsView Awaitable Coroutine AsyncIterator AsyncIterable AsyncGenerator"
-).split()
+CONTAINER_ALIASES = {
+    "List": "list",
+    "Dict": "dict",
+    "Tuple": "tuple",
+    "Set": "set",
+    "FrozenSet": "frozenset",
+    "Type": "type",
+    "Text": "str",
+}
+SAME_AS_ABC = [
+    "Iterable",
+    "Iterator",
+    "Generator",
+    "Sequence",
+    "MutableSequence",
+    "Mapping",
+    "MutableMapping",
+    "Collection",
+    "Container",
+    "Sized",
+    "Callable",
+    "Hashable",
+    "Reversible",
+    "AbstractSet",
+    "KeysView",
+    "ValuesView",
+    "ItemsView",
+    "Awaitable",
+    "Coroutine",
+    "AsyncIterator",
+    "AsyncIterable",
+    "AsyncGenerator",
+]
 SIMPLE_NAMESPACE = Class("SimpleNamespace", [], {}, "types")
+SIMPLE_NAMESPACE.frozen = True
 
 
-def members(value: Any) -> tuple[Any, ...]:
+def _members(value: Any) -> tuple[Any, ...]:
     return value if type(value) is tuple else (value,)
 
 
-def flatten(values: tuple[Any, ...]) -> Union:
+def _flatten(values: tuple[Any, ...]) -> Union:
     return Union(tuple(part for value in values for part in (value.members if isinstance(value, Union) else (value,))))
 
 
-def union(machine: Machine, key: Any) -> Any:
+def _union(machine: Machine, key: Any) -> Any:
     del machine
-    return flatten(members(key))
+    return _flatten(_members(key))
 
 
-def optional(machine: Machine, key: Any) -> Any:
+def _optional(machine: Machine, key: Any) -> Any:
     del machine
-    return flatten((key, None))
+    return _flatten((key, None))
 
 
-def annotated(machine: Machine, key: Any) -> Any:
+def _annotated(machine: Machine, key: Any) -> Any:
     del machine
-    return members(key)[0]
+    return _members(key)[0]
 
 
-def origin(machine: Machine, value: Any) -> Any:
+def _origin(machine: Machine, value: Any) -> Any:
     return machine.unknown("typing.Union", "stub") if isinstance(value, Union) else None
 
 
-def arguments(machine: Machine, value: Any) -> Any:
+def _arguments(machine: Machine, value: Any) -> Any:
     del machine
     return value.members if isinstance(value, Union) else ()
 
 
-def hints(_machine: Machine, value: Any, *_args: Any, **_kwargs: Any) -> Any:
+def _hints(_machine: Machine, value: Any, *_args: Any, **_kwargs: Any) -> Any:
     cls = value.cls if isinstance(value, Instance) else value
     if not isinstance(cls, Class):
         return {}
@@ -64,7 +94,7 @@ def hints(_machine: Machine, value: Any, *_args: Any, **_kwargs: Any) -> Any:
 def decorator(name: str) -> Any:
     """A decorator that leaves what it decorates, with or without arguments."""
 
-    def run(machine: Machine, *args: Any, **kwargs: Any) -> Any:
+    def run(_machine: Machine, *args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and not kwargs and type(args[0]) is not str:
             return args[0]
         return native(lambda _machine, value: value, name)
@@ -72,7 +102,7 @@ def decorator(name: str) -> Any:
     return native(run, name)
 
 
-def typing_module(machine: Machine) -> Namespace:
+def _typing_module(machine: Machine) -> Namespace:
     entries: dict[str, Any] = {name: TYPES[builtin] for name, builtin in CONTAINER_ALIASES.items()}
     abcs = abc_module(machine).entries
     entries |= {name: abcs["Set" if name == "AbstractSet" else name] for name in SAME_AS_ABC}
@@ -80,9 +110,9 @@ def typing_module(machine: Machine) -> Namespace:
         "Any": Unknown("typing.Any", "stub"),
         "OrderedDict": TYPES["dict"],
         "DefaultDict": TYPES["dict"],
-        "Union": Namespace("typing.Union", {"__getitem__": native(union, "Union")}),
-        "Optional": Namespace("typing.Optional", {"__getitem__": native(optional, "Optional")}),
-        "Annotated": Namespace("typing.Annotated", {"__getitem__": native(annotated, "Annotated")}),
+        "Union": Namespace("typing.Union", {"__getitem__": native(_union, "Union")}),
+        "Optional": Namespace("typing.Optional", {"__getitem__": native(_optional, "Optional")}),
+        "Annotated": Namespace("typing.Annotated", {"__getitem__": native(_annotated, "Annotated")}),
         "NamedTuple": NAMED_TUPLE,
         "TypedDict": TYPED_DICT,
         "TYPE_CHECKING": False,
@@ -94,15 +124,15 @@ def typing_module(machine: Machine) -> Namespace:
         "runtime_checkable": decorator("runtime_checkable"),
         "deprecated": decorator("deprecated"),
         "dataclass_transform": decorator("dataclass_transform"),
-        "get_origin": native(origin, "get_origin"),
-        "get_args": native(arguments, "get_args"),
-        "get_type_hints": native(hints, "get_type_hints"),
+        "get_origin": native(_origin, "get_origin"),
+        "get_args": native(_arguments, "get_args"),
+        "get_type_hints": native(_hints, "get_type_hints"),
         "assert_never": native(lambda _machine, value: value, "assert_never"),
     }
     return stub("typing", entries)
 
 
-def abc_base(_machine: Machine) -> Namespace:
+def _abc_base(_machine: Machine) -> Namespace:
     def abstract_property(_machine: Machine, getter: Any) -> Property:
         return Property(getter)
 
@@ -117,13 +147,13 @@ def abc_base(_machine: Machine) -> Namespace:
     )
 
 
-def simple_namespace(_machine: Machine, **values: Any) -> Instance:
+def _simple_namespace(_machine: Machine, **values: Any) -> Instance:
     made = Instance(SIMPLE_NAMESPACE)
     made.fields.update(values)
     return made
 
 
-def types_module(machine: Machine) -> Namespace:
+def _types_module(machine: Machine) -> Namespace:
     return stub(
         "types",
         {
@@ -134,10 +164,10 @@ def types_module(machine: Machine) -> Namespace:
             "ModuleType": MODULE_TYPE,
             "NoneType": NONE_TYPE,
             "GeneratorType": abc_module(machine).entries["Generator"],
-            "SimpleNamespace": native(simple_namespace, "SimpleNamespace"),
+            "SimpleNamespace": native(_simple_namespace, "SimpleNamespace"),
             "MappingProxyType": native(lambda machine, table: protocols.as_mapping(machine, table, "MappingProxyType"), "MappingProxyType"),
         },
     )
 
 
-MODULES = {"typing": typing_module, "typing_extensions": typing_module, "abc": abc_base, "types": types_module}
+MODULES = {"typing": _typing_module, "typing_extensions": _typing_module, "abc": _abc_base, "types": _types_module}
