@@ -151,11 +151,12 @@ class Growth:
 
     At each place of the step the most that is allocated is affine in the batch and quadratic in the length. A batch of one is its own
     case, since sums over a broadcast batch vanish there; torch's embedding backward sorts above 3,072 tokens, so the batches simulated
-    lie on the side of the one asked for. `longest` is the model's context, beyond which nothing is simulated. Where the steps have no common peak, the point asked for is simulated itself.
+    lie on the side of the one asked for; without backward (`trains` false) neither matters. `longest` is the model's context, beyond which nothing is simulated. Where the steps have no common peak, the point asked for is simulated itself.
     """
 
-    def __init__(self, simulate: Callable[[int, int], Run], longest: int = 1 << 20) -> None:
+    def __init__(self, simulate: Callable[[int, int], Run], longest: int = 1 << 20, *, trains: bool = True) -> None:
         self._simulate = simulate
+        self._trains = trains
         self._longest = longest
         self._runs: dict[tuple[int, int], Run] = {}
         self._lines: dict[tuple[int, bool], _Polynomial | None] = {}
@@ -190,11 +191,13 @@ class Growth:
         return allocated + max(spare, int(allocated * (ratio - 1.0)))
 
     def _along_batch(self, batch: int, seq_tokens: int) -> "_Polynomial | None":
-        sorts = batch * seq_tokens > SORTED_EMBEDDING_TOKENS
+        sorts = self._trains and batch * seq_tokens > SORTED_EMBEDDING_TOKENS
         key = (seq_tokens, sorts)
         if key not in self._lines:
             first = max(2, SORTED_EMBEDDING_TOKENS // seq_tokens + 1) if sorts else 2
-            points = [first, first + 1] if sorts or 3 * seq_tokens <= SORTED_EMBEDDING_TOKENS else []
+            if not self._trains:
+                first = 1
+            points = [first, first + 1] if sorts or not self._trains or 3 * seq_tokens <= SORTED_EMBEDDING_TOKENS else []
             self._lines[key] = _fit({point: self.run(point, seq_tokens) for point in points})
         return self._lines[key]
 

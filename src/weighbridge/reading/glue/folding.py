@@ -50,11 +50,15 @@ class Stack:
         return (self.high - self.low) // self.period
 
     def reset(self) -> None:
-        """Forget the last pass."""
+        """Forget the last pass; what it keeps without a tape (a cache) stays until the next one keeps it anew."""
         self.signatures.clear()
         self.answers.clear()
-        self.first = self.second = self.held = None
+        self.first = self.second = None
         self.passed = 0
+
+    def like(self, index: int) -> int:
+        """The played block that a skipped one is like."""
+        return self.low - self.period + (index - self.low) % self.period
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +75,11 @@ def snapshot(session: Session) -> Snapshot:
     return Snapshot(len(session.recorder.events), dict(session.costs), frozenset(session.cast_cache))
 
 
-def kept_between(session: Session, first: Snapshot, second: Snapshot) -> dict[int, int]:
-    """Storages that one period left behind: id -> bytes. What it freed of the period before is set off against its own like."""
+def kept_between(session: Session, first: Snapshot, second: Snapshot, *, renewed: bool) -> dict[int, int]:
+    """Storages that one period left behind: id -> bytes. What it freed of the period before is set off against its own like.
+
+    `renewed`: it may also have freed what an earlier pass kept (a cache that grew by a token is a new tensor).
+    """
     alive: dict[int, int] = {}
     freed: list[int] = []
     for identity, size, _ in session.recorder.events[first.events : second.events]:
@@ -82,9 +89,10 @@ def kept_between(session: Session, first: Snapshot, second: Snapshot) -> dict[in
             freed.append(-size)
     for size in freed:
         like_it = next((identity for identity, kept in alive.items() if kept == size), None)
-        if like_it is None:
+        if like_it is not None:
+            del alive[like_it]
+        elif not renewed:
             raise NotAlike
-        del alive[like_it]
     return alive
 
 
@@ -106,6 +114,7 @@ class Folding:
         """Before a step."""
         for stack in self.stacks:
             stack.reset()
+            stack.held = None
 
     def check(self) -> None:
         """After a step: every stack was passed whole."""
@@ -137,7 +146,7 @@ class Folding:
         return result
 
     def _pass_over(self, session: Session, stack: Stack, index: int, args: list[Any], kwargs: dict[str, Any] | None) -> Any:
-        same = stack.low - stack.period + (index - stack.low) % stack.period
+        same = stack.like(index)
         if stack.signatures.get(same) != signature((args, kwargs or {})):
             raise NotAlike
         hidden = _first_tensor(args, kwargs)
@@ -183,7 +192,10 @@ def _stand_in(session: Session, stack: Stack, hidden: Tensor) -> Tensor:
     first, second = stack.first, stack.second
     if first is None or second is None:
         raise NotAlike
-    kept = kept_between(session, first, second)
+    taped = session.grad_enabled and hidden.requires_grad
+    kept = kept_between(session, first, second, renewed=not taped and stack.held is not None)
+    if not taped:
+        stack.held = None
     casts = [cast for key, (_, cast) in session.cast_cache.items() if key in second.casts and key not in first.casts]
     passing = [cast.storage.id for cast in casts if sys.getrefcount(cast.storage) <= 2]  # noqa: PLR2004 - the cast and the call
     dying = [kept.pop(identity) for identity in passing if identity in kept]
@@ -197,7 +209,7 @@ def _stand_in(session: Session, stack: Stack, hidden: Tensor) -> Tensor:
     for number, size in enumerate(dying * stack.times):
         weights = Tensor((size,), UINT8)
         session.cast_cache[-id(stack) - number] = (weights, weights)
-    if not (session.grad_enabled and hidden.requires_grad):
+    if not taped:
         stack.held = held
         return hidden
     skipped = [parameter for block in stack.blocks[stack.low : stack.high] for _, parameter in named_parameters(block)]
