@@ -23,8 +23,10 @@ from weighbridge.phantom.operations import (
     record,
     sizes,
 )
-from weighbridge.phantom.ops.indexing import index_select, tracked_alias
-from weighbridge.phantom.ops.views import clone, diagonal, expand, flatten, reshape, select, unsqueeze
+from weighbridge.phantom.ops.indexing import tracked_alias
+from weighbridge.phantom.ops.parts import diagonal, select
+from weighbridge.phantom.ops.scattering import index_select
+from weighbridge.phantom.ops.views import clone, expand, flatten, reshape, unsqueeze
 from weighbridge.phantom.tensor import Shape, Tensor, numel
 
 Saved = Sequence[Tensor | None]

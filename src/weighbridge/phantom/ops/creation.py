@@ -20,7 +20,9 @@ from weighbridge.phantom.operations import (
     scalar_dtype,
     sizes,
 )
-from weighbridge.phantom.ops.views import slice_along, unsqueeze
+from weighbridge.phantom.ops.casts import to
+from weighbridge.phantom.ops.parts import slice_along, unbind
+from weighbridge.phantom.ops.views import detach, expand, flatten, reshape, transpose, unsqueeze
 from weighbridge.phantom.session import current
 from weighbridge.phantom.tensor import Shape, Tensor, dtype_named, numel
 
@@ -145,8 +147,6 @@ def eye(n: Any, m: Any = None, *, dtype: Any = None, **_: Any) -> Tensor:
 def tensor(data: Any, dtype: Any = None, *, requires_grad: bool = False, **_: Any) -> Tensor:
     """A tensor of given contents: numbers, nested lists, tensors or a numpy array."""
     if isinstance(data, Tensor):
-        from weighbridge.phantom.ops.views import detach, to  # noqa: PLC0415 - used here only
-
         return detach(data) if dtype is None else to(data, dtype)
     if isinstance(data, np.ndarray):
         chosen = dtype_named(dtype) if dtype is not None else dtype_named(data.dtype.name)
@@ -174,8 +174,6 @@ def _common(leaves: Sequence[Any]) -> DType:
 def _nested(data: Any) -> tuple[Shape, list[Any]]:
     """Shape and leaves of nested sequences; ValueError where they are ragged."""
     if isinstance(data, Tensor) and data.shape:
-        from weighbridge.phantom.ops.views import unbind  # noqa: PLC0415 - used here only
-
         data = list(unbind(data))
     if not isinstance(data, list | tuple | range):
         return (), [data]
@@ -256,8 +254,6 @@ _joined("dstack", 3, 2)
 @operation("meshgrid", where=("torch",))
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Coordinate grids as views of their lines."""
-    from weighbridge.phantom.ops.views import expand, reshape  # noqa: PLC0415 - used here only
-
     parts = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else list(tensors)
     swapped = indexing == "xy" and len(parts) > 1
     if swapped:
@@ -269,8 +265,6 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
         line[index] = shape[index]
         grids.append(expand(reshape(part, tuple(line)), *shape))
     if swapped:
-        from weighbridge.phantom.ops.views import transpose  # noqa: PLC0415 - used here only
-
         grids = [transpose(grid, 0, 1) for grid in grids]
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
@@ -280,8 +274,6 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
 def cartesian_prod(*tensors: Tensor) -> Tensor:
     """All combinations of the elements of lines."""
     grids = meshgrid(*tensors)
-    from weighbridge.phantom.ops.views import flatten  # noqa: PLC0415 - used here only
-
     return stack([flatten(grid) for grid in grids], 1)
 
 

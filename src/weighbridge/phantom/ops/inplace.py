@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weighbridge.phantom.operations import OPERATIONS, operation
-from weighbridge.phantom.ops import copies, creation, indexing, pointwise, reductions, views  # noqa: F401 - their operations are looked up here
+from weighbridge.phantom.ops import choosing, copies, pointwise, reductions, scattering  # noqa: F401 - their operations are looked up here
 from weighbridge.phantom.ops.indexing import tracked_alias
 from weighbridge.phantom.session import current
 from weighbridge.phantom.tensor import Tensor

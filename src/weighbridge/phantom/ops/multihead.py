@@ -21,6 +21,17 @@ def _projected(query: Tensor, key: Tensor, value: Tensor, weights: list[Tensor |
     return [apply("linear", x, w, b) for x, w, b in zip((query, key, value), separate, biases, strict=True)]
 
 
+def _by_head(side: Tensor, heads: int) -> Tensor:
+    time, batch, size = side.shape
+    return apply("transpose", apply("view", side, (time, batch * heads, size // heads)), 0, 1)
+
+
+def _flat_linear(out: Tensor, weight: Tensor, bias: Tensor | None, shape: tuple[int, ...]) -> Tensor:
+    target, batch, size = shape
+    flat = apply("view", apply("contiguous", out), (target * batch, size))
+    return apply("view", apply("linear", flat, weight, bias), shape)
+
+
 def _float_mask(mask: Tensor | None, dtype_of: Tensor) -> Tensor | None:
     return mask if mask is None or mask.dtype.kind == 2 else new(mask.shape, dtype_of.dtype)
 
@@ -46,6 +57,14 @@ def _with_weights(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout:
     if dropout > 0:
         weights = apply("dropout", weights, dropout, True)
     return apply("transpose", apply("bmm", weights, v), 0, 1), weights
+
+
+def _fused(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, causal: bool, batch_heads: tuple[int, int]) -> Tensor:
+    """Scaled dot product attention by batch and head, without the weights."""
+    q, k, v = (apply("view", t, (*batch_heads, *t.shape[1:])) for t in (q, k, v))
+    if mask is not None:
+        mask = apply("unsqueeze", mask, 0) if mask.shape[0] == 1 else apply("view", mask, (*batch_heads, -1, k.shape[2]))
+    return apply("permute", apply("scaled_dot_product_attention", q, k, v, mask, dropout, causal), (2, 0, 1, 3))
 
 
 @operation("multi_head_attention_forward", where=("functional",))
@@ -80,25 +99,19 @@ def multi_head_attention_forward(
     if bias_k is not None or bias_v is not None or add_zero_attn:
         raise NotImplementedError("multi_head_attention_forward with bias_k or add_zero_attn")
     weights = [None if use_separate_proj_weight else in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight]
-    target, batch, size = query.shape
-    width = size // num_heads
-    sides = _projected(query, key, value, weights, in_proj_bias)
-    q, k, v = (apply("transpose", apply("view", t, (t.shape[0], batch * num_heads, width)), 0, 1) for t in sides)
-    source, dropout = k.shape[1], dropout_p if training else 0.0
-    if is_causal and key_padding_mask is None and not need_weights:
+    target, batch, _size = query.shape
+    q, k, v = (_by_head(side, num_heads) for side in _projected(query, key, value, weights, in_proj_bias))
+    dropout = dropout_p if training else 0.0
+    causal = is_causal and key_padding_mask is None
+    if causal and not need_weights:
         attn_mask = None
-    else:
-        is_causal = is_causal and key_padding_mask is None and attn_mask is None
-    mask = _merged(attn_mask, key_padding_mask, query, num_heads, source)
+    causal = causal and attn_mask is None
+    mask = _merged(attn_mask, key_padding_mask, query, num_heads, k.shape[1])
     scores: Tensor | None = None
     if need_weights:
         out, scores = _with_weights(q, k, v, mask, dropout)
-        scores = apply("view", scores, (batch, num_heads, target, source))
+        scores = apply("view", scores, (batch, num_heads, target, k.shape[1]))
         scores = apply("mean", scores, 1) if average_attn_weights else scores
     else:
-        q, k, v = (apply("view", t, (batch, num_heads, t.shape[1], width)) for t in (q, k, v))
-        if mask is not None:
-            mask = apply("unsqueeze", mask, 0) if mask.shape[0] == 1 else apply("view", mask, (batch, num_heads, -1, source))
-        out = apply("permute", apply("scaled_dot_product_attention", q, k, v, mask, dropout, is_causal), (2, 0, 1, 3))
-    flat = apply("view", apply("contiguous", out), (target * batch, size))
-    return apply("view", apply("linear", flat, out_proj_weight, out_proj_bias), (target, batch, size)), scores
+        out = _fused(q, k, v, mask, dropout, causal, (batch, num_heads))
+    return _flat_linear(out, out_proj_weight, out_proj_bias, query.shape), scores
