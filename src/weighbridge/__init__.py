@@ -1,4 +1,4 @@
-"""Weighbridge: what will this model weigh?
+"""What a model will weigh, from its config and its source.
 
     report = weighbridge.plan("Qwen/Qwen3-8B", method="lora")
 

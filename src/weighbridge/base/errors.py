@@ -1,16 +1,16 @@
 """Every error a user can meet, in one tree. Only the doors turn them into exit codes and statuses.
 
-    WeighError
-    ├── UsageError            the request itself is wrong
-    ├── NotFound              no such model, file or revision
-    ├── AccessDenied          the model exists, but this token may not read it
-    ├── NetworkError          the Hub could not be asked and nothing local could answer
-    ├── BadInput              a config, header, table or file is malformed
-    │   ├── BadConfig         the model's own classes refuse the configuration
-    │   └── BadHeader         a truncated or lying checkpoint header
-    ├── CannotTell            a value that decides a shape or a branch is unknown
-    │   └── DataDependent     it hangs on the data inside a tensor
-    └── LimitExceeded         reading went past a bound on steps, depth, size or time
+WeighError
+├── UsageError            the request itself is wrong
+├── NotFound              no such model, file or revision
+├── AccessDenied          the model exists, but this token may not read it
+├── NetworkError          the Hub could not be asked and nothing local could answer
+├── BadInput              a config, header, table or file is malformed
+│   ├── BadConfig         the model's own classes refuse the configuration
+│   └── BadHeader         a truncated or lying checkpoint header
+├── CannotTell            a value that decides a shape or a branch is unknown
+│   └── DataDependent     it hangs on the data inside a tensor
+└── LimitExceeded         reading went past a bound on steps, depth, size or time
 """
 
 

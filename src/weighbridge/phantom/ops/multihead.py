@@ -49,21 +49,23 @@ def _merged(attn_mask: Tensor | None, padding: Tensor | None, query: Tensor, hea
     return hidden if mask is None else apply("add", mask, hidden)
 
 
-def _with_weights(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float) -> tuple[Tensor, Tensor]:
+def _with_weights(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, heads: int) -> tuple[Tensor, Tensor]:
+    """The attention's output by time, and its weights by batch and head."""
     scaled = apply("mul", q, math.sqrt(1.0 / q.shape[-1]))
     turned = apply("transpose", k, -2, -1)
     scores = apply("bmm", scaled, turned) if mask is None else apply("baddbmm", mask, scaled, turned)
     weights = apply("softmax", scores, -1)
     if dropout > 0:
         weights = apply("dropout", weights, dropout, True)
-    return apply("transpose", apply("bmm", weights, v), 0, 1), weights
+    out = apply("transpose", apply("bmm", weights, v), 0, 1)
+    return out, apply("view", weights, (-1, heads, *weights.shape[1:]))
 
 
-def _fused(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, causal: bool, batch_heads: tuple[int, int]) -> Tensor:
+def _fused(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, causal: bool, heads: int) -> Tensor:
     """Scaled dot product attention by batch and head, without the weights."""
-    q, k, v = (apply("view", t, (*batch_heads, *t.shape[1:])) for t in (q, k, v))
+    q, k, v = (apply("view", t, (-1, heads, *t.shape[1:])) for t in (q, k, v))
     if mask is not None:
-        mask = apply("unsqueeze", mask, 0) if mask.shape[0] == 1 else apply("view", mask, (*batch_heads, -1, k.shape[2]))
+        mask = apply("unsqueeze", mask, 0) if mask.shape[0] == 1 else apply("view", mask, (*q.shape[:2], -1, k.shape[2]))
     return apply("permute", apply("scaled_dot_product_attention", q, k, v, mask, dropout, causal), (2, 0, 1, 3))
 
 
@@ -99,19 +101,12 @@ def multi_head_attention_forward(
     if bias_k is not None or bias_v is not None or add_zero_attn:
         raise NotImplementedError("multi_head_attention_forward with bias_k or add_zero_attn")
     weights = [None if use_separate_proj_weight else in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight]
-    target, batch, _size = query.shape
     q, k, v = (_by_head(side, num_heads) for side in _projected(query, key, value, weights, in_proj_bias))
     dropout = dropout_p if training else 0.0
-    causal = is_causal and key_padding_mask is None
-    if causal and not need_weights:
-        attn_mask = None
-    causal = causal and attn_mask is None
-    mask = _merged(attn_mask, key_padding_mask, query, num_heads, k.shape[1])
-    scores: Tensor | None = None
-    if need_weights:
-        out, scores = _with_weights(q, k, v, mask, dropout)
-        scores = apply("view", scores, (batch, num_heads, target, k.shape[1]))
-        scores = apply("mean", scores, 1) if average_attn_weights else scores
-    else:
-        out = _fused(q, k, v, mask, dropout, causal, (batch, num_heads))
-    return _flat_linear(out, out_proj_weight, out_proj_bias, query.shape), scores
+    causal = is_causal and key_padding_mask is None and (attn_mask is None or not need_weights)
+    mask = _merged(None if causal else attn_mask, key_padding_mask, query, num_heads, k.shape[1])
+    if not need_weights:
+        out = _fused(q, k, v, mask, dropout, causal, num_heads)
+        return _flat_linear(out, out_proj_weight, out_proj_bias, query.shape), None
+    out, scores = _with_weights(q, k, v, mask, dropout, num_heads)
+    return _flat_linear(out, out_proj_weight, out_proj_bias, query.shape), apply("mean", scores, 1) if average_attn_weights else scores
