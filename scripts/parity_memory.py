@@ -72,7 +72,7 @@ class Verdict:
 
 def our_peak(model: Model, job: Job, inputs: Mapping[str, Argument] | None) -> int:
     """Requested bytes at the peak of a step, as we estimate it. The one place that knows how an estimate is asked for."""
-    from weighbridge.jobs import estimate  # noqa: PLC0415  # so that the references can be listed before there is an estimate
+    from weighbridge.jobs.estimate import estimate  # noqa: PLC0415  # so that the references can be listed before there is an estimate
 
     timeline = estimate(model, job, inputs=inputs).timeline
     held = list(itertools.accumulate(event[1] for event in timeline.events))

@@ -24,6 +24,7 @@ EXIT_CODES: Final[dict[type[WeighError], int]] = {
     LimitExceeded: UNREADABLE, NetworkError: NETWORK,
 }  # fmt: skip
 PIPE_WIDTH: Final = 100
+DOORS: Final = {"plan": ("weighbridge.answers", "answered"), "structure": ("weighbridge.pipeline", "structure_of")}
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -93,8 +94,8 @@ def _report(model: str, options: dict[str, Any], *, quiet: bool, function: str =
     given = {name: value for name, value in options.items() if value not in {None, ()}}
     request = import_module("weighbridge.request").make_request(model, **given)
     with Progress(f"reading {model}", quiet=quiet) as progress:
-        pipeline = import_module("weighbridge.pipeline")
-        report: Report = getattr(pipeline, f"{function}_of")(request, progress=progress.say)
+        home, name = DOORS[function]
+        report: Report = getattr(import_module(home), name)(request, progress=progress.say)
     return report
 
 

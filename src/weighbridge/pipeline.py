@@ -5,9 +5,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Unpack
 
-from weighbridge import assembly, checkpoint, fit, jobs, price, reading, sources, speed
+from weighbridge import assembly, checkpoint, fit, price, reading, sources, speed
 from weighbridge.base.errors import CannotTell
 from weighbridge.cards import Card, custom_card, find_card, load_cards
+from weighbridge.jobs.estimate import estimate
 from weighbridge.jobs.job import Job
 from weighbridge.model import Model
 from weighbridge.report import Report
@@ -25,10 +26,10 @@ def plan(reference: str, **options: Unpack[Options]) -> Report:
     return plan_of(make_request(reference, **options))
 
 
-def plan_of(request: Request, *, progress: Progress = lambda _text: None) -> Report:
-    """The report of a checked request."""
+def plan_of(request: Request, *, progress: Progress = lambda _text: None, evidence: sources.Evidence | None = None) -> Report:
+    """The report of a checked request, on evidence that was found before or is found now."""
     cards = chosen_cards(request)
-    draft = begin(request, progress)
+    draft = begin(request, progress, evidence)
     for job in request.jobs():
         progress(f"weighing {draft.evidence.title}: {job.method}")
         draft.attempt(job, partial(weigh, draft.model, job, cards, request))
@@ -43,9 +44,9 @@ def structure_of(request: Request, *, progress: Progress = lambda _text: None) -
     return draft.finish()
 
 
-def begin(request: Request, progress: Progress) -> assembly.Draft:
+def begin(request: Request, progress: Progress, evidence: sources.Evidence | None = None) -> assembly.Draft:
     """The model found, read and held against its checkpoint."""
-    evidence = sources.find(request.reference, offline=request.offline, progress=progress)
+    evidence = evidence or sources.find(request.reference, offline=request.offline, progress=progress)
     progress(f"reading the source of {evidence.title}")
     model = read_model(evidence, request)
     return assembly.Draft(request, evidence, model, checkpoint.compare(model.parameters, model.buffers, evidence))
@@ -63,7 +64,7 @@ def estimate_of(model: Model, job: Job) -> assembly.Estimate:
     """The job played on phantoms; CannotTell for a model that came without its code."""
     if model.root is None:
         raise CannotTell("only the read model is at hand, not its code", hint="give the repository's folder")
-    return jobs.estimate(model, job)
+    return estimate(model, job)
 
 
 def weigh(model: Model, job: Job, cards: tuple[Card, ...], request: Request) -> assembly.Outcome:

@@ -1,6 +1,1 @@
-"""What a user does with a model: train all of it, train adapters, serve it."""
-
-from weighbridge.jobs.estimate import Estimate, estimate
-from weighbridge.jobs.job import Job
-
-__all__ = ["Estimate", "Job", "estimate"]
+"""What a user does with a model: train all of it, train adapters, serve it. `jobs.estimate.estimate(model, job)` is the way in."""

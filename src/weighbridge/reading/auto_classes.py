@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from weighbridge.reading.cache import Cache
+from weighbridge.base.cache import Cache
 from weighbridge.reading.source_set import TransformersSource
 
 FILES: Final = ("auto_mappings.py", "configuration_auto.py", "modeling_auto.py")
@@ -116,7 +116,9 @@ def _literal(node: ast.expr, names: dict[str, Any]) -> Any:
     """A dict from a literal, OrderedDict(...), or one unpacking such names; None for anything else."""
     match node:
         case ast.Call(
-            func=ast.Name(id="OrderedDict" | "dict") | ast.Subscript(value=ast.Name(id="OrderedDict" | "dict")), args=args, keywords=keywords
+            func=ast.Name(id="OrderedDict" | "dict") | ast.Subscript(value=ast.Name(id="OrderedDict" | "dict")),
+            args=args,
+            keywords=keywords,
         ):
             merged: dict[str, Any] = {}
             for part in [_literal(value, names) for value in (*args, *(keyword.value for keyword in keywords if keyword.arg is None))]:

@@ -1,6 +1,5 @@
 """The reading itself: a machine, its library, the configuration, the class, and the model that comes of them."""
 
-import ast
 import gc
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -9,12 +8,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from weighbridge.base.cache import Cache
 from weighbridge.base.errors import CannotTell, WeighError
 from weighbridge.model import Model
 from weighbridge.phantom import Session
 from weighbridge.reading import checks, configs, plain
 from weighbridge.reading.auto_classes import AutoTables
-from weighbridge.reading.cache import Cache
+from weighbridge.reading.glue.library import Parsed
 from weighbridge.reading.glue.module_instance import ModuleInstance
 from weighbridge.reading.glue.runtime import Runtime
 from weighbridge.reading.isolation import ProcessLimits, run_isolated
@@ -46,9 +46,9 @@ def _transformers(path: str | None) -> tuple[TransformersSource, AutoTables]:
 
 
 @lru_cache(maxsize=1)
-def _parsed() -> dict[str, ast.Module]:
+def _parsed() -> Parsed:
     """Sources parsed before in this process."""
-    return {}
+    return Parsed()
 
 
 def read(

@@ -6,13 +6,15 @@ neither knows is an Unknown of kind "lib", so that whatever hangs on it makes th
 
 import ast
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from importlib import resources
 from typing import Any, Final
 
+from weighbridge.base.cache import Cache
 from weighbridge.reading.auto_classes import AutoTables
-from weighbridge.reading.cache import Cache
 from weighbridge.reading.python import MISSING, Machine, Namespace, SourceModule, Unknown
+from weighbridge.reading.python.modules import parse
 from weighbridge.reading.source_set import REPOSITORY, SourceSet, SourceText
 
 INTERPRETED: Final = re.compile(
@@ -40,10 +42,34 @@ class Lazy:
         self.make = make
 
 
+class Parsed:
+    """The sources parsed last, with what was compiled of them; the ones not used for longest are let go."""
+
+    def __init__(self, size: int = 160) -> None:
+        self.size = size
+        self.trees: OrderedDict[str, ast.Module] = OrderedDict()
+
+    def tree(self, machine: Machine, text: str, path: str, cache: Cache | None) -> ast.Module:
+        """The tree of a text: kept here, kept on disk where there is a cache, or parsed within the machine's limits."""
+        found = self.trees.get(text)
+        if found is not None:
+            self.trees.move_to_end(text)
+            return found
+        found = cache.load_tree(text) if cache is not None else None
+        if found is None:
+            found = parse(machine, text, path)
+            if cache is not None:
+                cache.store_tree(text, found)
+        self.trees[text] = found
+        if len(self.trees) > self.size:
+            self.trees.popitem(last=False)
+        return found
+
+
 class Library:
     """The modules of one read."""
 
-    def __init__(self, machine: Machine, sources: SourceSet, tables: AutoTables, cache: Cache, *, parsed: dict[str, ast.Module]) -> None:
+    def __init__(self, machine: Machine, sources: SourceSet, tables: AutoTables, cache: Cache, *, parsed: Parsed) -> None:
         self.machine, self.sources, self.tables, self.cache, self.parsed = machine, sources, tables, cache, parsed
         self.modules: dict[str, SourceModule | Namespace | None] = {}
         self.stand_ins: dict[str, Namespace] = {}
@@ -86,7 +112,9 @@ class Library:
             dotted = name.replace("_", ".")
             if dotted in self.stand_ins or not dotted.startswith("torch."):
                 dotted = key
-            module = self.modules[key] = self.machine.source_module(dotted, self._tree(text), f"<{name}>", dotted)
+            module = self.modules[key] = self.machine.source_module(
+                dotted, self.parsed.tree(self.machine, text, f"<{name}>", self.cache), f"<{name}>", dotted
+            )
         return module
 
     def has_prelude(self, name: str) -> bool:
@@ -94,8 +122,9 @@ class Library:
         return resources.files(PRELUDE).joinpath(f"{name}.py").is_file()
 
     def text_module(self, source: SourceText) -> SourceModule:
-        """Read a text as it stands."""
-        return self.machine.source_module(source.name, self._tree(self.sources.take(source)), source.path, source.package)
+        """Read a text as it stands; the trees of a repository's own files are not kept on disk."""
+        tree = self.parsed.tree(self.machine, self.sources.take(source), source.path, self.cache if source.trusted else None)
+        return self.machine.source_module(source.name, tree, source.path, source.package)
 
     def real(self, module: str) -> SourceModule:
         """A module of transformers as it stands, even one that imports are not given: for single functions of it."""
@@ -107,16 +136,6 @@ class Library:
                 raise ModuleNotFoundError(f"No module named '{module}'")
             found = self.modules[key] = self.text_module(source)
         return found
-
-    def _tree(self, text: str) -> ast.Module:
-        tree = self.parsed.get(text)
-        if tree is None:
-            tree = self.cache.load_tree(text)
-            if tree is None:
-                tree = ast.parse(text)
-                self.cache.store_tree(text, tree)
-            self.parsed[text] = tree
-        return tree
 
     def _find(self, name: str) -> SourceModule | Namespace | None:
         if name in self.stand_ins:

@@ -1,18 +1,17 @@
 """Everything one reading holds together: the machine, its library, torch's and transformers' stand-ins, and the phantom session."""
 
-import ast
 from typing import Any
 
+from weighbridge.base.cache import Cache
 from weighbridge.phantom import Session
 from weighbridge.reading.auto_classes import AutoTables
-from weighbridge.reading.cache import Cache
 from weighbridge.reading.glue import forward_torch
 from weighbridge.reading.glue.auto_api import AutoApi
 from weighbridge.reading.glue.config_classes import ConfigHooks
 from weighbridge.reading.glue.copying import Copying
 from weighbridge.reading.glue.forward_modules import ModuleCalls
 from weighbridge.reading.glue.forward_transformers import ForwardTransformers
-from weighbridge.reading.glue.library import Library
+from weighbridge.reading.glue.library import Library, Parsed
 from weighbridge.reading.glue.module_instance import ModuleInstance, walk
 from weighbridge.reading.glue.modules import ModuleLibrary
 from weighbridge.reading.glue.operations import Operations
@@ -35,7 +34,7 @@ class Runtime:
         sources: SourceSet,
         tables: AutoTables,
         cache: Cache,
-        parsed: dict[str, ast.Module],
+        parsed: Parsed,
         *,
         limits: Limits | None = None,
         custom: bool = False,
@@ -58,6 +57,7 @@ class Runtime:
         self.torch = TorchApi(self)
         self.prelude = PreludeApi(self)
         self.copying = Copying(self)
+        self.machine.copiers = self.copying.hooks()
         for kind, adapter in adapters(self).items():
             self.machine.add_foreign(kind, adapter)
         self.library.stand_ins.update(self.torch.modules)

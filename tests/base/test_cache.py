@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.reading.cache import Cache, default_folder
+from weighbridge.base.cache import Cache, default_folder
 
 TEXT = "class A:\n    x = [1, ...]\n"
 

@@ -1,4 +1,4 @@
-"""What reading keeps on disk: parsed sources and small tables, under the user's cache folder.
+"""What is kept on disk: parsed sources, small tables and finished reports, under the user's cache folder.
 
 Nothing in it is trusted to be ours: the folder must belong to this user and be closed to others, a file carries the digest of its
 payload, and a parsed source is unpickled with nothing but the classes of `ast` in reach. Whatever does not fit is a miss.
@@ -88,6 +88,14 @@ class Cache:
     def store_json(self, kind: str, value: str, *texts: str) -> None:
         """Keep a plain value, already as JSON, derived from texts."""
         self._store(self._path(kind, *texts), value.encode())
+
+    def load_bytes(self, kind: str, *texts: str) -> bytes | None:
+        """A payload derived from texts, if it is here. Who unpickles one says what it may be made of."""
+        return self._load(self._path(kind, *texts))
+
+    def store_bytes(self, kind: str, payload: bytes, *texts: str) -> None:
+        """Keep a payload derived from texts."""
+        self._store(self._path(kind, *texts), payload)
 
     def _path(self, kind: str, *texts: str) -> Path | None:
         if self.folder is None:
