@@ -52,9 +52,10 @@ def model_from_plain(values: Mapping[str, Any]) -> Model:
     """The model again, without live objects; TypeError, ValueError or KeyError where a value is not what it must be."""
     if not isinstance(values["config_values"], Mapping):
         raise TypeError("config_values is no object")
+    facts: dict[str, Any] = {name: _checked(values, name, bool if name == "custom_code" else str) for name in FACTS}
+    facts |= {name: tuple(_typed(text, str, name) for text in _checked(values, name, list)) for name in TEXTS}
     return Model(
-        **{name: _checked(values, name, bool if name == "custom_code" else str) for name in FACTS},
-        **{name: tuple(_typed(text, str, name) for text in _checked(values, name, list)) for name in TEXTS},
+        **facts,
         parameters=tuple(_parameter(*row) for row in _checked(values, "parameters", list)),
         buffers=tuple(_buffer(*row) for row in _checked(values, "buffers", list)),
         modules=tuple(_module(*row) for row in _checked(values, "modules", list)),
