@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
+from weighbridge.base.errors import LimitExceeded
 from weighbridge.phantom import Tensor
 from weighbridge.reading.python import MISSING, Class, Instance, Machine, Property, Unknown
 
@@ -11,6 +12,10 @@ LEDGER: Final = "?ledger"
 """The class attribute of Module that holds the read's ledger; no interpreted name can spell it."""
 HIDING_KINDS: Final = frozenset({"libcall", "choice"})
 """Kinds of Unknown that may hide a module or a parameter."""
+
+DEEPEST: Final = 1_000
+"""Modules inside one another: torch's own walk goes no deeper."""
+PATHS: Final = 1_000_000
 
 
 class Hole:
@@ -147,18 +152,21 @@ class ModuleInstance(Instance):
 
 
 def walk(module: ModuleInstance, prefix: str = "", seen: set[int] | None = None) -> Iterator[tuple[str, ModuleInstance]]:
-    """Every module with its path, parents first; each once where `seen` is given."""
-    waiting = [(prefix, module)]
+    """Every module with its path, parents first; each once where `seen` is given. LimitExceeded where they nest or share without end."""
+    waiting, count = [(prefix, module, 0)], 0
     while waiting:
-        path, found = waiting.pop()
+        path, found, depth = waiting.pop()
         if seen is not None:
             if id(found) in seen:
                 continue
             seen.add(id(found))
+        count += 1
+        if depth > DEEPEST or count > PATHS:
+            raise LimitExceeded("depth", f"modules nested deeper than {DEEPEST}, or with more than {PATHS:,} paths")
         yield path, found
         if found.modules:
             stem = f"{path}." if path else ""
-            waiting += [(stem + name, child) for name, child in reversed(found.modules.items()) if child is not None]
+            waiting += [(stem + name, child, depth + 1) for name, child in reversed(found.modules.items()) if child is not None]
 
 
 def named_parameters(module: ModuleInstance, *, once: bool = True) -> Iterator[tuple[str, Tensor]]:
