@@ -294,9 +294,10 @@ def _serving(outcome: Outcome) -> report.Serving:
         report.CacheFacts(layers=group.layers, kind=group.kind, bytes_per_token=group.bytes_per_token, window=group.window)
         for group in estimate.cache
     )
+    growing = [group for group in groups if group.window is None or group.window > estimate.seq_tokens]
     return report.Serving(
         weights_bytes=estimate.weights_bytes,
-        kv_bytes_per_token=sum(group.bytes_per_token for group in groups) if groups else None,
+        kv_bytes_per_token=sum(group.bytes_per_token for group in growing) if groups else None,
         kv_bytes=estimate.cache_bytes,
         context=estimate.seq_tokens,
         sequences=outcome.job.sequences,

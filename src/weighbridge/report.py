@@ -256,7 +256,7 @@ class CacheFacts(Document):
 
     layers: int
     kind: str
-    """full, sliding, linear, latent ..."""
+    """full, sliding, chunked, latent, cross, fixed state; with a plus where a layer keeps more than one."""
     bytes_per_token: int
     """Of all these layers together, while the window is not full."""
     window: int | None

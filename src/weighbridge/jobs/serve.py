@@ -1,33 +1,27 @@
 """Serving: weights, the cache that the model's own code keeps at a context, and the peak of prefill and of one more token."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from weighbridge.base.dtypes import BY_NAME, INT64, DType
-from weighbridge.base.errors import CannotTell, UsageError, WeighError
+from weighbridge.base.errors import UsageError, WeighError
 from weighbridge.jobs.adapters import applied
+from weighbridge.jobs.caches import Facts, Kept, groups, kept_layers
 from weighbridge.jobs.job import DEFAULT_CONTEXT_TOKENS, Job
 from weighbridge.jobs.prepare import call_arguments, input_facts, made, place_weights, set_training
 from weighbridge.jobs.step import CUBLAS_WORKSPACE_BYTES
 from weighbridge.model import Model
 from weighbridge.phantom import Session, Storage, Tensor
+from weighbridge.reading.inputs import Argument, InputSpec, candidate_inputs
+from weighbridge.reading.glue.folding import Folding, NotAlike
 from weighbridge.reading.python import Instance
 from weighbridge.timeline import Growth, Peak, Run, Timeline
 
 CACHE_NAMES: Final = ("cache", "past_key_values", "cache_params", "past_buckets_states", "state")
 """Under what an output gives its cache back, and forward takes it."""
-STEPS_APART: Final = 256
-"""Two contexts so far apart show what one more token costs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """What one layer's cache keeps: its tensors' bytes, and how many tokens they reach back."""
-
-    kind: str
-    tensors: int
-    nbytes: int
+TEXT: Final = frozenset({"input_ids", "attention_mask", "token_type_ids", "position_ids", "decoder_input_ids", "decoder_attention_mask"})
+"""What a prompt of text alone consists of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +85,10 @@ class Serving:
     def __init__(self, model: Model, job: Job, longest: int = 1 << 20) -> None:
         self.model, self.job = model, job
         self.served: dict[tuple[int, int], Served] = {}
-        self.growth = Growth(self.simulate, longest)
+        self.growth = Growth(self.simulate, longest, trains=False)
+        self.folding: Folding | None = Folding(model.root)
         self.dtype: DType = job.types.frozen
+        self.text = True
         if job.kv_dtype is not None and job.kv_dtype not in BY_NAME:
             raise UsageError(f"--kv-dtype {job.kv_dtype[:30]!r} is not a dtype", "bfloat16, float16, float32 or float8_e4m3fn")
 
@@ -106,6 +102,61 @@ class Serving:
         return Run(sequences, context, timeline, allocated, reserved)
 
     def _serve(self, sequences: int, context: int) -> Served:
+        """Text alone where the model takes it so, else with its media."""
+        if self.text:
+            try:
+                return self._folded(sequences, context)
+            except WeighError:
+                if set(self._prompt(sequences, context)) == set(self._prompt(sequences, context, media=True)):
+                    raise
+                self.text = False
+        return self._folded(sequences, context)
+
+    def _folded(self, sequences: int, context: int) -> Served:
+        """With alike layers played once, or in full where they turn out not to be."""
+        calls, folding = self.model.runtime.calls, self.folding
+        if folding is not None and len(folding.stacks) == 1:
+            calls.folding = folding
+            folding.reset()
+            try:
+                served = self._played(sequences, context)
+                folding.check()
+            except (NotAlike, WeighError):
+                self.folding = None
+            else:
+                return served
+            finally:
+                calls.folding = None
+                folding.reset()
+        return self._played(sequences, context)
+
+    def _filled(self, layers: tuple[Kept, ...]) -> tuple[Kept, ...]:
+        """The cache of layers that were passed over is that of the layer each is like."""
+        folding = self.model.runtime.calls.folding
+        if folding is None or not layers:
+            return layers
+        stack = folding.stacks[0]
+        skipped = range(stack.low, stack.high)
+        if len(layers) + len(skipped) != len(stack.blocks):
+            raise NotAlike
+        return (*layers[: stack.low], *(layers[stack.like(index)] for index in skipped), *layers[stack.low :])
+
+    def _prompt(self, sequences: int, tokens: int, *, media: bool = False) -> Mapping[str, Argument]:
+        usual = call_arguments(self.model, self.job, sequences, tokens, labels=False, floating=self.dtype)
+        if media or not self.text or "input_ids" not in usual or set(usual) <= TEXT:
+            return usual
+        calls = candidate_inputs(input_facts(self.model), sequences, tokens, floating=self.dtype)
+        return next((call for call in calls if _is_text(call)), usual)
+
+    def _next_token(self, sequences: int, call: Mapping[str, Any], output: Any) -> dict[str, Any]:
+        """What generate() calls with after the prompt, beside the cache; nothing where there is no such call."""
+        token = Tensor((sequences, 1), INT64)
+        if "decoder_input_ids" in input_facts(self.model).parameters and isinstance(output, Instance):
+            hidden = self.model.machine.getattr(output, "encoder_last_hidden_state", None)
+            return {"decoder_input_ids": token, "encoder_outputs": (hidden,)} if hidden is not None else {}
+        return {"input_ids": token} if "input_ids" in call else {}
+
+    def _played(self, sequences: int, context: int) -> Served:
         model, session = self.model, Session(training=False)
         with applied(model, self.job.but(method="full")) as kept, session.activate():
             set_training(model.root, training=False)
@@ -115,7 +166,7 @@ class Serving:
             session.phase = "weights"
             place_weights(kept, self.dtype)
             session.phase = "inputs"
-            call = made(call_arguments(model, self.job, sequences, max(1, context - 1), labels=False, floating=self.dtype))
+            call = made(self._prompt(sequences, max(1, context - 1)))
             start = len(session.recorder.events)
             output = self._call(session, call, cached=True)
             prefill = session.flops
@@ -124,15 +175,16 @@ class Serving:
             decode = 0
             costs = dict(session.costs)
             place = next((name for name in CACHE_NAMES if name in input_facts(model).parameters), None)
-            if cache is not None and place is not None and "input_ids" in call:
+            following = self._next_token(sequences, call, output)
+            if cache is not None and place is not None and following:
                 del output
                 session.costs.clear()
-                output = self._call(session, {"input_ids": Tensor((sequences, 1), INT64), place: cache}, cached=True)
+                output = self._call(session, {**following, place: cache}, cached=True)
                 decode = session.flops - prefill
                 costs = dict(session.costs)
             if cache is not None:
-                layers = tuple(kept_layers(cache, self.job.kv_dtype))
-            del output, cache, held
+                layers = self._filled(tuple(kept_layers(cache, Facts.of(model.config_values), self.job.kv_dtype)))
+            del output, cache, following, held
         session.close()
         return Served(session, start, layers, sum(layer.nbytes for layer in layers), decode, prefill, costs)
 
@@ -146,7 +198,7 @@ class Serving:
             arguments["logits_to_keep"] = 1  # as generate() calls it
         try:
             return machine.run(lambda: machine.call(self.model.root, [], arguments))
-        except WeighError:
+        except (WeighError, NotAlike):
             raise
         except Exception as error:
             raise machine.explain(error) from error
@@ -161,96 +213,26 @@ class Serving:
         return None
 
     def groups(self, context: int, served: Served) -> list[tuple[int, str, int, int | None]]:
-        """Like layers together: how many, their kind, bytes a token, and how far back they reach."""
-        if not served.layers:
-            return []
-        sequences = self.job.sequences
-        shorter = max(2, min(context - 1, context // 2))
-        if (sequences, shorter) not in self.served:
+        """Like layers together; a shorter context is served too where a layer's shapes don't say what a token adds."""
+        sequences, shorter = self.job.sequences, max(2, context // 2)
+        unsaid = any(layer.token_bytes is None for layer in served.layers) and shorter < context
+        if unsaid and (sequences, shorter) not in self.served:
             self.growth.run(sequences, shorter)
-        before = self.served[sequences, shorter].layers
-        found: dict[tuple[str, int, int | None], int] = {}
-        for now, then in zip(served.layers, before, strict=False):
-            grown = (now.nbytes - then.nbytes) // max(1, (context - shorter) * sequences)
-            each = now.nbytes // sequences
-            if grown > 0 and grown * context >= each * 0.999:
-                key = (now.kind, grown, None)
-            elif grown > 0 or (now.tensors and each):
-                key = self._bounded(now, each, context)
-            else:
-                continue
-            found[key] = found.get(key, 0) + 1
-        return [(layers, kind, per_token, window) for (kind, per_token, window), layers in found.items()]
-
-    def _bounded(self, layer: Kept, each: int, context: int) -> tuple[str, int, int | None]:
-        """A layer whose cache stopped growing: a window, or a state of fixed size."""
-        window = next((value for value in self._windows() if value < context), None)
-        if window is not None and "sliding" in layer.kind:
-            return layer.kind, each // max(1, window), window
-        return layer.kind, 0, None
-
-    def _windows(self) -> Iterator[int]:
-        values = dict(self.model.config_values)
-        inner = values.get("text_config")
-        for place in (values, inner if isinstance(inner, Mapping) else {}):
-            for key in ("sliding_window", "attention_chunk_size"):
-                if isinstance(place.get(key), int):
-                    yield place[key]
+        then = self.served[sequences, shorter].layers if unsaid else None
+        return groups(served.layers, then, context - shorter, sequences)
 
     def derivations(self, served: Served, context: int) -> tuple[tuple[str, str], ...]:
         """How the numbers came about."""
+        fixed_bytes = sum(layer.fixed_bytes for layer in served.layers)
+        fixed = f"; {fixed_bytes:,} of them do not grow with the context" if fixed_bytes else ""
+        held = f"{served.cache_bytes:,} bytes in {len(served.layers)} layers after {context:,} tokens of {self.job.sequences} sequences"
         return (
-            ("cache", f"{served.cache_bytes:,} bytes in {len(served.layers)} layers after {context:,} tokens of {self.job.sequences} sequences: "
-                      "the tensors that the model's own cache holds"),
+            ("cache", f"{held}: the tensors that the model's own cache holds{fixed}"),
             ("FLOPs", f"{served.prefill_flops:,} for the prompt, {served.decode_flops:,} for one more token"),
-        )  # fmt: skip
+        )
 
 
-def kept_layers(cache: Any, kv_dtype: str | None) -> Iterator[Kept]:
-    """The layers of a cache object, or of version 4's tuples, with the bytes that their tensors show."""
-    layers = cache.fields.get("layers") if isinstance(cache, Instance) else list(cache) if isinstance(cache, tuple | list) else None
-    if layers is None and isinstance(cache, Instance):
-        for name in ("self_attention_cache", "cross_attention_cache"):
-            if isinstance(cache.fields.get(name), Instance):
-                yield from kept_layers(cache.fields[name], kv_dtype)
-        if "self_attention_cache" in cache.fields:
-            return
-        layers = [cache]
-    if layers is None:
-        raise CannotTell("the cache", "it is of a kind that is not known")
-    for layer in layers:
-        tensors = list(_tensors(layer, 0))
-        kind = _kind(layer)
-        yield Kept(kind, len(tensors), sum(_bytes(tensor, kv_dtype) for tensor in tensors))
-
-
-def _kind(layer: Any) -> str:
-    name = layer.cls.name if isinstance(layer, Instance) else "attention"
-    lowered = name.lower()
-    for word in ("sliding", "chunked", "linear", "mamba"):
-        if word in lowered:
-            return {"sliding": "sliding window", "chunked": "sliding window (chunks)", "linear": "fixed state", "mamba": "fixed state"}[word]
-    return "attention"
-
-
-def _bytes(tensor: Tensor, kv_dtype: str | None) -> int:
-    if kv_dtype is not None and tensor.dtype.kind == 2:
-        return tensor.nbytes // tensor.dtype.itemsize * BY_NAME[kv_dtype].itemsize
-    return tensor.nbytes
-
-
-def _tensors(value: Any, depth: int) -> Iterator[Tensor]:
-    if isinstance(value, Tensor):
-        if value.shape:
-            yield value
-    elif depth > 3:
-        return
-    elif isinstance(value, Instance):
-        for part in value.fields.values():
-            yield from _tensors(part, depth + 1)
-    elif isinstance(value, list | tuple):
-        for part in value:
-            yield from _tensors(part, depth + 1)
-    elif isinstance(value, dict):
-        for part in value.values():
-            yield from _tensors(part, depth + 1)
+def _is_text(call: Mapping[str, Argument]) -> bool:
+    """Whether a call feeds one run of ordinary tokens and nothing else."""
+    ids = call.get("input_ids")
+    return isinstance(ids, InputSpec) and set(call) <= TEXT and len(ids.runs or ()) == 1
