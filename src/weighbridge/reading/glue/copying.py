@@ -1,10 +1,12 @@
 """copy.copy and copy.deepcopy for modules and tensors."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from weighbridge.phantom import Tensor
 from weighbridge.reading.glue.module_instance import ModuleInstance
 from weighbridge.reading.glue.templates import Copier
-from weighbridge.reading.python import Native
+from weighbridge.reading.python import MISSING, Native
 
 if TYPE_CHECKING:
     from weighbridge.reading.glue.runtime import Runtime
@@ -30,3 +32,10 @@ class Copying:
         made.parameters, made.buffers = dict(module.parameters), dict(module.buffers)
         made.non_persistent = set(module.non_persistent)
         return made
+
+    def hooks(self) -> dict[str, Callable[..., Any]]:
+        """What the interpreter's copy module asks; MISSING for values that it copies itself."""
+        return {
+            "copy": lambda value: self.shallow(value) if isinstance(value, ModuleInstance) else MISSING,
+            "deepcopy": lambda value, memo: self.deep(value, memo) if isinstance(value, (ModuleInstance, Tensor)) else MISSING,
+        }
