@@ -52,6 +52,7 @@ def _product(machine: Machine, *iterables: Any, repeat: int = 1) -> Iterator[Any
 
     def walk(index: int, chosen: tuple[Any, ...]) -> Iterator[Any]:
         if index == len(pools):
+            machine.charge(len(chosen))
             yield chosen
             return
         for item in pools[index]:
@@ -68,6 +69,7 @@ def _combinations(machine: Machine, items: Any, size: Any) -> Iterator[Any]:
 
     def walk(start: int, chosen: tuple[Any, ...]) -> Iterator[Any]:
         if len(chosen) == size:
+            machine.charge(len(chosen))
             yield chosen
             return
         for index in range(start, len(pool)):
@@ -85,6 +87,7 @@ def _permutations(machine: Machine, items: Any, size: Any = None) -> Iterator[An
 
     def walk(left: list[Any], chosen: tuple[Any, ...]) -> Iterator[Any]:
         if len(chosen) == length:
+            machine.charge(len(chosen))
             yield chosen
             return
         for index, item in enumerate(left):
