@@ -108,11 +108,11 @@ ATTACKS = {
 @pytest.mark.parametrize("name", ATTACKS)
 def test_an_attack_ends_in_a_named_limit(name: str) -> None:
     body, limits = ATTACKS[name]
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(LimitExceeded) as caught:
         run(body)
     assert caught.value.limit in ((limits,) if isinstance(limits, str) else limits)
-    assert time.monotonic() - began < 4
+    assert time.process_time() - began < 4
 
 
 def test_the_clock_stops_a_run() -> None:
