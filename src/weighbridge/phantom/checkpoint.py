@@ -16,8 +16,8 @@ from weighbridge.phantom.tensor import Tensor
 Call = Callable[[Any, list[Any], dict[str, Any]], Any]
 
 
-class StopRecomputation(BaseException):
-    """Every tensor that backward needs has been computed again."""
+class StopRecomputation(Exception):  # noqa: N818 - a signal, as torch has it
+    """Every tensor that backward needs has been computed again. Code in between may clean up, as Python's own would."""
 
 
 class Handle:
