@@ -11,7 +11,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,12 +20,13 @@ from weighbridge.base.errors import NotFound, WeighError
 from weighbridge.jobs.estimate import Estimate, estimate
 from weighbridge.jobs.job import Job
 from weighbridge.model import Model
-from weighbridge.pipeline import read_model
 from weighbridge.reading.reader import Request, read_request
-from weighbridge.request import make_request
+from weighbridge.reading.reader import read as read_evidence
 from weighbridge.sources import catalogue
 
 GIB: Final = 1 << 30
+CLOSE, SAME_COUNT = 0.05, 0.01
+"""The page's own figure; sources round trained parameters to three figures."""
 METRICS: Final = ("peak_allocated", "peak_reserved", "static_allocated")
 SAME_CONFIG: Final[Mapping[str, str]] = {
     "TinyLlama/TinyLlama-1.1B-intermediate-step-1431k-3T": "TinyLlama/TinyLlama-1.1B-Chat-v1.0",
@@ -57,7 +58,8 @@ TARGETS: Final[Mapping[str, str]] = {
     "query key value projection mlp head": "all-linear",
 }  # fmt: skip
 """The sources' words for LoRA's targets; others are lists of names."""
-PRECISIONS: Final = (("AMP bf16", "bf16-amp"), ("AMP fp16", "fp16-amp"), ("bf16-mixed", "bf16-amp"), ("pure bf", "bf16"), ("bf16-true", "bf16"),
+PRECISIONS: Final = (("AMP bf16", "bf16-amp"), ("AMP fp16", "fp16-amp"), ("bf16-mixed", "bf16-amp"), ("pure bf", "bf16"),
+                     ("bf16-true", "bf16"),
                      ("no autocast", "bf16"))  # fmt: skip
 ATTENTIONS: Final = (("flash_attention_2", "flash"), ("HF default (sdpa)", "sdpa"), ("SDPA", "sdpa"), ("eager", "eager"))
 OWN_LOSSES: Final = ("HF default CE", "")
@@ -83,6 +85,7 @@ class Compared:
 
     reading: Reading
     architecture: str
+    version: str
     our_bytes: int
 
     @property
@@ -111,7 +114,7 @@ def _unknown_length(row: Mapping[str, str]) -> bool:
 
 
 def _own_kernels(row: Mapping[str, str]) -> bool:
-    plugin = "Triton" in row["other_opts"] or not row["loss_impl"].startswith(OWN_LOSSES[0]) and row["loss_impl"] != ""
+    plugin = "Triton" in row["other_opts"] or (not row["loss_impl"].startswith(OWN_LOSSES[0]) and row["loss_impl"] != "")
     return row["n_metric"] != "static_allocated" and plugin
 
 
@@ -128,6 +131,7 @@ REASONS: Final[tuple[tuple[str, Callable[[Mapping[str, str]], bool]], ...]] = (
     ("lengths vary below a cap, and a peak needs them", _unknown_length),
     ("a precision that is not priced", lambda row: not _named(row["precision_mode"], PRECISIONS)),
     ("the source's attention has no counterpart", lambda row: not _named(row["attn_impl"], ATTENTIONS)),
+    ("the reading holds the last step's logits, whose length is not stated", lambda row: "before zero_grad" in row["metric_kind"]),
     ("checkpointing of a part", lambda row: row["n_grad_ckpt"] not in {"none", "full"}),
     ("no config of the model at hand", lambda row: _source_of(row["model_id"]) is None),
 )
@@ -162,44 +166,45 @@ def job_of(row: Mapping[str, str]) -> Job:
     )
 
 
-def read(model_id: str) -> Model:
-    """The model, from the catalogue or from the sizes above."""
+def read(model_id: str, transformers_path: str | None = None, longest: int = 0) -> Model:
+    """The model, from the catalogue or from the sizes above; its positions reach to the longest sequence that was run."""
     if model_id in CONFIGS:
         config = dict(CONFIGS[model_id])
-        return read_request(Request(model_id, config, {}, None, config["architectures"][0]))
+        return read_request(Request(model_id, config, {}, transformers_path, config["architectures"][0]))
     name = _source_of(model_id)
     if name is None:
         raise NotFound(model_id, "no config")
-    return read_model(sources.find(name, offline=True), make_request(name, offline=True))
+    evidence = sources.find(name, offline=True)
+    positions = evidence.config.get("max_position_embeddings")
+    if isinstance(positions, int) and positions < longest:
+        evidence = replace(evidence, config={**evidence.config, "max_position_embeddings": longest})
+    return read_evidence(evidence, transformers_path=transformers_path)
 
 
-def our_bytes(found: Estimate, row: Mapping[str, str], job: Job) -> int:
+def our_bytes(found: Estimate, row: Mapping[str, str]) -> int:
     """What the same reading would say of our step."""
     if row["n_metric"] == "peak_allocated":
         return found.peak.allocated_bytes
     if row["n_metric"] == "peak_reserved":
         return found.reserved_bytes
-    if "before zero_grad" not in row["metric_kind"]:
-        return found.timeline.end_bytes
-    size = job.types.weights.itemsize if job.method == "full" else 4
-    return found.timeline.end_bytes + found.trainable * size
+    return found.timeline.end_bytes
 
 
 def other_adapters(found: Estimate, row: Mapping[str, str]) -> bool:
     """Whether the source trained another number of parameters than plain LoRA has (DoRA, other initial ranks)."""
     stated = row["trainable_params"]
-    return stated.isdigit() and abs(found.trainable / int(stated) - 1) > 0.01  # noqa: PLR2004 - sources round to three figures
+    return stated.isdigit() and abs(found.trainable / int(stated) - 1) > SAME_COUNT
 
 
-def compare(readings: list[Reading], left_out: Counter[str]) -> Iterator[Compared]:
-    """Every model read once, every job estimated once."""
-    by_model: dict[str, list[Reading]] = defaultdict(list)
+def compare(readings: list[Reading], versions: Mapping[str, str], left_out: Counter[str]) -> Iterator[Compared]:
+    """Every model read once a version of transformers, every job estimated once."""
+    by_model: dict[tuple[str, str], list[Reading]] = defaultdict(list)
     for reading in readings:
-        by_model[reading.row["model_id"]].append(reading)
-    for model_id, group in by_model.items():
+        by_model[reading.row["model_id"], version_of(reading.row, versions)].append(reading)
+    for (model_id, version), group in by_model.items():
         estimates: dict[Job, Estimate | str] = {}
         try:
-            model = read(model_id)
+            model = read(model_id, versions.get(version), max(reading.job.seq_tokens or 0 for reading in group))
         except WeighError as error:
             left_out[f"the model can't be read: {error}"] += len(group)
             continue
@@ -213,8 +218,13 @@ def compare(readings: list[Reading], left_out: Counter[str]) -> Iterator[Compare
             elif other_adapters(found, reading.row):
                 left_out["adapters other than plain LoRA (another number of trained parameters)"] += 1
             else:
-                yield Compared(reading, model.architecture, our_bytes(found, reading.row, reading.job))
+                yield Compared(reading, model.architecture, version, our_bytes(found, reading.row))
             print(f"{reading.row['row_id']} {model_id} {time.perf_counter() - started:.1f} s", file=sys.stderr)
+
+
+def version_of(row: Mapping[str, str], versions: Mapping[str, str]) -> str:
+    """The run's own version of transformers where its source was given."""
+    return next((version for version in versions if f"transformers {version}" in row["software_versions"]), "")
 
 
 def _estimate(model: Model, job: Job) -> Estimate | str:
@@ -229,11 +239,13 @@ def _estimate(model: Model, job: Job) -> Estimate | str:
 def page(rows: int, compared: list[Compared], left_out: Counter[str]) -> Iterator[str]:
     """The document, line by line."""
     yield "# Runs that others published, beside our estimates\n"
-    yield "Generated with `scripts/parity measured DATA_DIR --write docs/measured.md`; DATA_DIR holds `training_memory.csv`, one reading a row.\n"
+    yield "Generated with `scripts/parity measured DATA_DIR --transformers VERSION=PATH --write docs/measured.md`; DATA_DIR holds"
+    yield "`training_memory.csv`, one reading a row.\n"
     errors = sorted(abs(each.error) for each in compared)
-    within = sum(error <= 0.05 for error in errors) / max(1, len(errors))  # noqa: PLR2004 - the page's own figure
+    within = sum(error <= CLOSE for error in errors) / max(1, len(errors))
     median = statistics.median(errors) if errors else 0.0
-    yield f"{rows:,} readings; {len(compared)} compared: median error {median:.2%}, {within:.0%} within 5 %, worst {max(errors, default=0):.1%}."
+    worst = max(errors, default=0)
+    yield f"{rows:,} readings; {len(compared)} compared: median error {median:.2%}, {within:.0%} within 5 %, worst {worst:.1%}."
     yield "Where the error has a sign, minus means that we say less than was read.\n"
     yield "| source | architecture | reading | method | rows | median | worst |\n|---|---|---|---|---:|---:|---:|"
     groups: dict[tuple[str, str, str, str], list[float]] = defaultdict(list)
@@ -244,13 +256,12 @@ def page(rows: int, compared: list[Compared], left_out: Counter[str]) -> Iterato
         worst = max(found, key=abs)
         yield f"| {' | '.join(key)} | {len(found)} | {statistics.median(found):+.2%} | {worst:+.2%} |"
     yield "\n## Every row compared, worst first\n"
-    yield "| row | model | reading | job | read, GiB | ours, GiB | error |\n|---|---|---|---|---:|---:|---:|"
+    yield "| row | model | transformers | reading | job | read, GiB | ours, GiB | error |\n|---|---|---|---|---|---:|---:|---:|"
     for each in sorted(compared, key=lambda one: -abs(one.error)):
-        row, job = each.reading.row, each.reading.job
-        said = f"{job.method} {job.precision} {job.optimizer} {job.batch}×{row['seq_len'] or 'varying'}" + (" checkpointing" if job.checkpointing else "")
-        said += f" rank {job.lora_rank}" if job.method == "lora" else ""
+        row, model_job = each.reading.row, _said(each.reading)
         sizes = f"{each.reading.expected_bytes / GIB:.3f} | {each.our_bytes / GIB:.3f}"
-        yield f"| {row['row_id']} | {row['model_id']} | {row['n_metric']} | {said} | {sizes} | {each.error:+.2%} |"
+        version = each.version or "current"
+        yield f"| {row['row_id']} | {row['model_id']} | {version} | {row['n_metric']} | {model_job} | {sizes} | {each.error:+.2%} |"
     yield f"\n## Rows not compared: {sum(left_out.values()):,}\n"
     yield "| first reason | rows |\n|---|---:|"
     for reason, count in left_out.most_common():
@@ -258,12 +269,20 @@ def page(rows: int, compared: list[Compared], left_out: Counter[str]) -> Iterato
     yield NOTES
 
 
-NOTES: Final = """
-## What the readings hold that a step does not
+def _said(reading: Reading) -> str:
+    job = reading.job
+    words = [job.method, job.precision, job.optimizer, f"{job.batch}×{reading.row['seq_len'] or 'varying'}"]
+    words += ["checkpointing"] * job.checkpointing + [f"rank {job.lora_rank}"] * (job.method == "lora")
+    return " ".join(words)
 
-* peft's reading after `optimizer.step()` still holds the last step's logits, whose length is not stated; ours counts weights, gradients
-  and optimizer state alone.
-* fms' and swift's runs are of older versions (torch 2.4, transformers 4.4x); ours read the current source.
+
+NOTES: Final = """
+## Reading the table
+
+* `static_allocated` is what is left after training: weights, buffers, optimizer state, the last batch.
+* A run's source is read in the version that it used where `--transformers` gave it; `current` is the version that is installed. Versions
+  differ: before 4.50 GPTBigCode computed its loss in the logits' own type, and Mistral copied its shifted logits.
+* swift's readings are what the allocator reserved over a whole run of varying lengths, most of them cut at the cap.
 * bf16 weights that a Trainer trains under autocast stay bf16 on one card, so `bf16` stands for them.
 """
 
@@ -273,6 +292,9 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="parity measured", description=__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--write", type=Path)
+    parser.add_argument(
+        "--transformers", action="append", default=[], metavar="VERSION=PATH", help="read runs of that version from its source"
+    )
     options = parser.parse_args(arguments)
     with (options.data / "training_memory.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -284,7 +306,8 @@ def main(arguments: list[str]) -> int:
             left_out[reason] += 1
         else:
             readings.append(Reading(row, job_of(row)))
-    compared = list(compare(readings, left_out))
+    versions = dict(text.split("=", 1) for text in options.transformers)
+    compared = list(compare(readings, versions, left_out))
     if len(compared) + sum(left_out.values()) != len(rows):
         raise AssertionError("a row is missing from the account")
     text = "\n".join(page(len(rows), compared, left_out)) + "\n"

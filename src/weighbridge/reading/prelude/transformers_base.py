@@ -282,6 +282,9 @@ class PreTrainedModel(nn.Module, EmbeddingAccessMixin, ModuleUtilsMixin, PushToH
     def warn_if_padding_and_no_attention_mask(self, input_ids, attention_mask):
         pass
 
+    def get_head_mask(self, head_mask, num_hidden_layers, is_attention_chunked=False):
+        return [None] * num_hidden_layers if head_mask is None else head_mask
+
     def init_parallel_plans(self):
         pass
 

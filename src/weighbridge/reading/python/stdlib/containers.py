@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from weighbridge.reading.python import operators, protocols
 from weighbridge.reading.python.classes import make_named_tuple
 from weighbridge.reading.python.methods import dict_update
+from weighbridge.reading.python.object_protocol import fill_payload
 from weighbridge.reading.python.objects import Class, Instance
 from weighbridge.reading.python.stdlib.helpers import native, strict
 from weighbridge.reading.python.types_of_values import CALLABLE, TYPES
@@ -177,8 +178,12 @@ def _named_tuple(machine: Machine, name: str, fields: Any, *, defaults: Any = ()
 
 
 def user_dict() -> Class:
-    """UserDict: a dict kept in `data`."""
-    return Class("UserDict", [dict], {}, "collections")
+    """UserDict: a dict that may also be made from None."""
+    return Class("UserDict", [dict], {"__init__": native(_fill_user_dict, "UserDict.__init__")}, "collections")
+
+
+def _fill_user_dict(machine: Machine, owner: Instance, given: Any = None, /, **values: Any) -> None:
+    fill_payload(machine, owner, *(() if given is None else (given,)), **values)
 
 
 def _collections_module(machine: Machine) -> Namespace:
