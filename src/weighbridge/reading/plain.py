@@ -124,5 +124,5 @@ def model_from_graph(document: Mapping[str, Any]) -> Model:
         return model_from_plain(document["read"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadInput(
-            f"the graph file holds no read model: {type(error).__name__} {error}", "write one with scripts/write_graph"
+            f"the graph file holds no read model: {type(error).__name__} {str(error)[:200]}", "write one with scripts/write_graph"
         ) from error
