@@ -120,6 +120,8 @@ def contains(machine: Machine, container: Any, item: Any) -> Any:
     if kind is Namespace:
         return machine.unknown(f"'in' {container.name}")
     if isinstance(container, dict) or kind in {set, frozenset, DICT_VIEWS[0]}:
+        if type(item) is set and kind in {set, frozenset}:
+            item = frozenset(item)
         return dict_key(machine, item) in container
     return contains_by_search(machine, container, item)
 
