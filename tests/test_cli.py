@@ -32,7 +32,8 @@ def planned(monkeypatch, qwen):
 
 def behind_the_door(monkeypatch, plan_of):
     """The command line loads the pipeline by name when it is needed: here is one that answers at once."""
-    monkeypatch.setitem(sys.modules, "weighbridge.pipeline", SimpleNamespace(plan_of=plan_of, structure_of=plan_of))
+    monkeypatch.setitem(sys.modules, "weighbridge.answers", SimpleNamespace(answered=plan_of))
+    monkeypatch.setitem(sys.modules, "weighbridge.pipeline", SimpleNamespace(structure_of=plan_of))
 
 
 def failing(monkeypatch, error):
