@@ -281,7 +281,8 @@ NOTES: Final = """
 
 * `static_allocated` is what is left after training: weights, buffers, optimizer state, the last batch.
 * A run's source is read in the version that it used where `--transformers` gave it; `current` is the version that is installed. Versions
-  differ: before 4.50 GPTBigCode computed its loss in the logits' own type, and Mistral copied its shifted logits.
+  differ: 4.48's GPTBigCode computes its loss in the logits' own type, and its Mistral copies the shifted logits. Classes before 4.48 fix
+  their attention when they are built, which is not followed: runs of 4.45 are read in the current version.
 * swift's readings are what the allocator reserved over a whole run of varying lengths, most of them cut at the cap.
 * bf16 weights that a Trainer trains under autocast stay bf16 on one card, so `bf16` stands for them.
 """
