@@ -1,64 +1,25 @@
 """Assembly: the results of each step -> the parts of a report. Everything is copied or named here, nothing is estimated."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from weighbridge import __version__, report
 from weighbridge.base.dtypes import BY_SAFETENSORS
 from weighbridge.base.errors import BadInput, CannotTell, LimitExceeded, WeighError
 from weighbridge.cards import Card, custom_card
 from weighbridge.checkpoint import CheckpointComparison
-from weighbridge.fit import DEFAULT_MARGIN, Fit, Footprint
+from weighbridge.fit import DEFAULT_MARGIN, Fit
+from weighbridge.jobs.estimate import Estimate
 from weighbridge.jobs.job import Job
 from weighbridge.model import Model, Parameter, Row
 from weighbridge.price import Quote
 from weighbridge.request import Request
 from weighbridge.sources import Evidence
-from weighbridge.timeline import CATEGORIES, Peak, Timeline
+from weighbridge.timeline import CATEGORIES
 
 AMPERE_BYTES: Final = 80 << 30
 """The page's own numbers are those of a common card; each card's verdict uses its own context."""
-
-
-class CacheGroup(Protocol):
-    """What one group of like layers keeps of the past."""
-
-    layers: int
-    kind: str
-    bytes_per_token: int
-    window: int | None
-
-
-class Estimate(Protocol):
-    """What a job must be able to say for a page. `jobs.estimate(model, job)` gives it."""
-
-    footprint: Footprint
-    timeline: Timeline
-    peak: Peak
-    reserved_bytes: int
-    breakdown: Mapping[str, int]
-    """Bytes by category, allocated at the peak."""
-    seq_tokens: int
-    context_tokens: int
-    trainable: int
-    """Parameters that get a gradient."""
-    saved_bytes_per_token: float | None
-    flops: int | None
-    """Of one step, or of one generated token."""
-    weights_bytes: int
-    cache: Sequence[CacheGroup]
-    cache_bytes: int | None
-    """Of all sequences at the whole context."""
-    compute_dtype: str
-    rows: Sequence[Row]
-    """The structure with shapes and FLOPs, or nothing."""
-    alternatives: Sequence[tuple[str, Footprint]]
-    assumptions: Sequence[str]
-    derivations: Sequence[tuple[str, str]]
-
-    def costs_of(self, batch: int) -> Mapping[tuple[str, str, int, int], int]:
-        """What a step's operations cost at that batch."""
 
 
 @dataclass(frozen=True, slots=True)

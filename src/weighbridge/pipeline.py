@@ -8,7 +8,7 @@ from typing import Unpack
 from weighbridge import assembly, checkpoint, fit, price, reading, sources, speed
 from weighbridge.base.errors import CannotTell
 from weighbridge.cards import Card, custom_card, find_card, load_cards
-from weighbridge.jobs.estimate import estimate
+from weighbridge.jobs.estimate import Estimate, estimate
 from weighbridge.jobs.job import Job
 from weighbridge.model import Model
 from weighbridge.report import Report
@@ -60,7 +60,7 @@ def read_model(evidence: sources.Evidence, request: Request) -> Model:
     return reading.read(evidence, transformers_path=path)
 
 
-def estimate_of(model: Model, job: Job) -> assembly.Estimate:
+def estimate_of(model: Model, job: Job) -> Estimate:
     """The job played on phantoms; CannotTell for a model that came without its code."""
     if model.root is None:
         raise CannotTell("only the read model is at hand, not its code", hint="give the repository's folder")
@@ -83,7 +83,7 @@ def chosen_cards(request: Request) -> tuple[Card, ...]:
     return named + given or load_cards()
 
 
-def steps_of(estimate: assembly.Estimate, request: Request) -> int:
+def steps_of(estimate: Estimate, request: Request) -> int:
     """Optimizer steps of the run that is priced."""
     if request.tokens is not None:
         return price.steps_of_tokens(request.tokens, request.run_batch, estimate.seq_tokens)
@@ -92,7 +92,7 @@ def steps_of(estimate: assembly.Estimate, request: Request) -> int:
     return price.steps_of_samples(request.samples, request.epochs, request.run_batch)
 
 
-def quotes_of(estimate: assembly.Estimate, cards: list[Card], request: Request) -> tuple[price.Quote, ...]:
+def quotes_of(estimate: Estimate, cards: list[Card], request: Request) -> tuple[price.Quote, ...]:
     """What the run costs on each of these cards that somebody rents out."""
     offers = price.read_offers(request.prices) if request.prices else price.load_offers()
     costs = estimate.costs_of(request.run_batch)

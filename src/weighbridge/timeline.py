@@ -49,7 +49,8 @@ class Timeline:
     def sizes(self) -> "np.ndarray[Any, np.dtype[np.int64]]":
         """Rounded bytes of each event, negative where a storage was freed."""
         raw = np.fromiter((event[1] for event in self.events), dtype=np.int64, count=len(self.events))
-        return np.sign(raw) * (-(-np.abs(raw) // BLOCK) * BLOCK)
+        rounded: np.ndarray[Any, np.dtype[np.int64]] = np.sign(raw) * (-(-np.abs(raw) // BLOCK) * BLOCK)
+        return rounded
 
     @cached_property
     def curve(self) -> "np.ndarray[Any, np.dtype[np.int64]]":
@@ -151,7 +152,8 @@ class Growth:
 
     At each place of the step the most that is allocated is affine in the batch and quadratic in the length. A batch of one is its own
     case, since sums over a broadcast batch vanish there; torch's embedding backward sorts above 3,072 tokens, so the batches simulated
-    lie on the side of the one asked for; without backward (`trains` false) neither matters. `longest` is the model's context, beyond which nothing is simulated. Where the steps have no common peak, the point asked for is simulated itself.
+    lie on the side of the one asked for; without backward (`trains` false) neither matters. `longest` is the model's context, beyond
+    which nothing is simulated. Where the steps have no common peak, the point asked for is simulated itself.
     """
 
     def __init__(self, simulate: Callable[[int, int], Run], longest: int = 1 << 20, *, trains: bool = True) -> None:
@@ -220,7 +222,7 @@ class _Polynomial:
         total = self.coefficients[-1]
         for coefficient in self.coefficients[-2::-1]:
             total = total * x + coefficient
-        return int(round(float(total.max()) / BLOCK)) * BLOCK
+        return round(float(total.max()) / BLOCK) * BLOCK
 
 
 def _fit(runs: Mapping[int, Run]) -> _Polynomial | None:

@@ -75,7 +75,9 @@ def _adapted(model: Model, job: Job) -> Adapted:
         with session.activate():
             wraps = tuple(_linear_wraps(model, job)) + tuple(_expert_wraps(model, job))
         if not wraps:
-            raise UsageError(f"--lora-targets {job.lora_targets[:60]!r} matches no linear layer", "name layers as in weigh structure, or all-linear")
+            raise UsageError(
+                f"--lora-targets {job.lora_targets[:60]!r} matches no linear layer", "name layers as in weigh structure, or all-linear"
+            )
         frozen = tuple(replace(origin, trainable=False) for origin in base)
         kept[key] = Adapted(wraps, frozen + tuple(_new_tensors(wraps, {id(origin.tensor) for origin in base})))
     return kept[key]  # type: ignore[no-any-return] # likewise

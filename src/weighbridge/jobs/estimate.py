@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from weighbridge.base.errors import WeighError
 from weighbridge.cards import Card
 from weighbridge.jobs import adapters, serve
 from weighbridge.jobs.job import DEFAULT_CONTEXT_TOKENS, DEFAULT_SEQ_TOKENS, Job
@@ -11,7 +12,6 @@ from weighbridge.jobs.prepare import Origin, call_arguments, choose_attention, o
 from weighbridge.jobs.step import StepResult, train_step
 from weighbridge.model import Model, Row
 from weighbridge.phantom.allocator import CachingAllocator
-from weighbridge.base.errors import WeighError
 from weighbridge.reading.glue.folding import Folding, NotAlike
 from weighbridge.reading.inputs import Literal
 from weighbridge.timeline import Growth, Peak, Run, Timeline
@@ -77,7 +77,8 @@ def estimate(model: Model, job: Job, inputs: Mapping[str, Any] | None = None) ->
     context = context_tokens(model)
     attention = choose_attention(model, job.attention)
     if not job.trains:
-        return serve.estimate(model, job, context)
+        served: Estimate = serve.estimate(model, job, context)
+        return served
     seq_tokens = job.seq_tokens or min(DEFAULT_SEQ_TOKENS, context)
     return Training(model, job, attention).estimate(seq_tokens, context, inputs)
 
@@ -201,9 +202,9 @@ class Training:
 
     def _derivations(self, run: Run, step: StepResult, timeline: Timeline) -> tuple[tuple[str, str], ...]:
         where = timeline.peak.where
+        place = f"{where.phase} of {where.module or 'the model itself'}, {where.operation}"
         return (
-            ("peak", f"{run.allocated_bytes:,} bytes at event {timeline.peak.index:,} of {len(timeline.events):,}: {where.phase} of "
-                     f"{where.module or 'the model itself'}, {where.operation}"),
+            ("peak", f"{run.allocated_bytes:,} bytes at event {timeline.peak.index:,} of {len(timeline.events):,}: {place}"),
             ("kept for backward", f"{step.saved_bytes:,} bytes live between forward and backward"),
             ("FLOPs", f"{step.session.flops:,} in a step, {step.forward_flops:,} of them forward; a multiply-add counts as two"),
         )  # fmt: skip

@@ -13,8 +13,8 @@ from weighbridge.jobs.prepare import call_arguments, input_facts, made, place_we
 from weighbridge.jobs.step import CUBLAS_WORKSPACE_BYTES
 from weighbridge.model import Model
 from weighbridge.phantom import Session, Storage, Tensor
-from weighbridge.reading.inputs import Argument, InputSpec, candidate_inputs
 from weighbridge.reading.glue.folding import Folding, NotAlike
+from weighbridge.reading.inputs import Argument, InputSpec, candidate_inputs
 from weighbridge.reading.python import Instance
 from weighbridge.timeline import Growth, Peak, Run, Timeline
 
