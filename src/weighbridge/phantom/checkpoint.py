@@ -75,7 +75,7 @@ class Region:
         self.recomputing = True
         try:
             with again(self.autocast, [self]):
-                self.call(self.function, list(self.arguments), dict(self.keywords))
+                self.call(self.function, [unpack(argument) for argument in self.arguments], dict(self.keywords))
         except StopRecomputation as stop:
             stop.__traceback__ = None
         finally:
@@ -109,13 +109,19 @@ def unpack(saved: Any) -> Tensor | None:
 
 
 def checkpoint(function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], call: Call, *, use_reentrant: bool = False) -> Any:
-    """Call `function` without keeping what its operations save. Inside another region it is an ordinary call."""
+    """Call `function` without keeping what its operations save.
+
+    Inside another region the arguments are what that region keeps of it: they are computed again with the outer region, then this one.
+    """
     session = current()
-    if not session.grad_enabled or (session.regions and session.regions[-1] is not None):
+    if not session.grad_enabled:
         return call(function, list(arguments), dict(keywords))
+    outer = session.regions[-1] if session.regions else None
     if use_reentrant:
-        return _reentrant(function, arguments, keywords, call)
-    session.regions.append(Region(function, arguments, keywords, call))
+        return call(function, list(arguments), dict(keywords)) if outer is not None else _reentrant(function, arguments, keywords, call)
+    kept = arguments if outer is None else [outer.pack([item])[0] if isinstance(item, Tensor) else item for item in arguments]
+    session.regions.append(Region(function, kept, keywords, call))
+    del kept
     try:
         return call(function, list(arguments), dict(keywords))
     finally:

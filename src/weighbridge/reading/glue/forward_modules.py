@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from weighbridge.reading.glue.runtime import Runtime
 
 HOOKS = "hooks"
+OWN_HOOK = -1
+"""The number of the hook that adapters put on input embeddings."""
 CHECKPOINT_OPTIONS = frozenset({"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop"})
 
 
@@ -112,19 +114,30 @@ class ModuleCalls:
         for _, module in walk(root, seen=set()):
             if module.fields.get("gradient_checkpointing") is True:
                 module.fields["gradient_checkpointing"] = False
-            module.runtime = None
+            if module.runtime is not None:
+                module.runtime.get(HOOKS, {}).pop(OWN_HOOK, None)
 
     def _require_input_grads(self, root: ModuleInstance) -> None:
-        """PEFT's enable_input_require_grads: the embeddings' output becomes a leaf that wants a gradient."""
+        """enable_input_require_grads: the output of every part's input embeddings becomes a leaf that wants a gradient."""
         machine = self.runtime.machine
-        embeddings = machine.call(machine.getattr(root, "get_input_embeddings"), [])
 
         def hook(_module: Any, _args: Any, output: Any) -> None:
             if isinstance(output, Tensor) and output.node is None and current().grad_enabled:
                 output.requires_grad = True
 
-        if isinstance(embeddings, ModuleInstance):
-            self._register(embeddings, Native(hook, "require_grads", lazy=True))
+        seen: set[int] = set()
+        for _, module in walk(root, seen=set()):
+            find = machine.getattr(module, "get_input_embeddings", None) if module.fields.get("config") is not None else None
+            if find is None:
+                continue
+            try:
+                embeddings = machine.call(find, [])
+            except NotImplementedError:
+                continue
+            if isinstance(embeddings, ModuleInstance) and id(embeddings) not in seen:
+                seen.add(id(embeddings))
+                embeddings.runtime = embeddings.runtime or {}
+                embeddings.runtime.setdefault(HOOKS, {})[OWN_HOOK] = Native(hook, "require_grads", lazy=True)
 
 
 MISSING_MARK = object()

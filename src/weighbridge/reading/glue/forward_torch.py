@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from weighbridge.base.dtypes import FLOAT64
 from weighbridge.base.errors import CannotTell
-from weighbridge.phantom import Tensor, current, record
+from weighbridge.phantom import OPERATIONS, Tensor, current, record
 from weighbridge.phantom.autograd import alias
+from weighbridge.phantom.operations import to_dtype
 from weighbridge.reading.python import MISSING, Class, ClassMethod, Instance, Machine, Native, Property, StaticMethod
 
 if TYPE_CHECKING:
@@ -18,6 +20,10 @@ def install(runtime: "Runtime") -> None:
     """Put the forward-time functions of torch in their places."""
     entries = runtime.torch.torch.entries
     entries["is_autocast_enabled"] = Native(lambda *_: current().autocast is not None, "is_autocast_enabled", lazy=True)
+    entries["vmap"] = Native(vectorized, "vmap", lazy=True)
+    amp = runtime.torch.modules["torch.amp.autocast_mode"]
+    amp.entries["_cast"] = Native(cast_arguments, "_cast", lazy=True)
+    amp.entries.setdefault("autocast_mode", amp)
     function = runtime.torch.classes["Function"]
     context = _context_class()
     function.namespace["apply"] = ClassMethod(
@@ -28,6 +34,46 @@ def install(runtime: "Runtime") -> None:
             wants_machine=True,
         )
     )
+
+
+def cast_arguments(values: Any, _device: Any, dtype: Any) -> Any:
+    """Autocast's cast of a call's arguments: floating point tensors, but float64, inside tuples too."""
+    if isinstance(values, Tensor):
+        castable = values.dtype.kind == 2 and values.dtype is not FLOAT64  # noqa: PLR2004 - the kind of floating point
+        return to_dtype(values, dtype) if castable else values
+    return tuple(cast_arguments(value, _device, dtype) for value in values) if isinstance(values, tuple | list) else values
+
+
+class Vectorized:
+    """torch.vmap of a function, possibly of another such: played once, over arguments that broadcast against each other."""
+
+    def __init__(self, function: Any, in_dims: Any) -> None:
+        self.function, self.in_dims = function, in_dims
+
+    def __call__(self, machine: Machine, args: list[Any], kwargs: dict[str, Any] | None) -> Any:
+        levels, function = [self], self.function
+        while isinstance(function, Native) and isinstance(function.fn, Vectorized):
+            levels.append(function.fn)
+            function = function.fn.function
+        values, sizes = list(args), []
+        args.clear()
+        for level, mapped in enumerate(levels):
+            dims = mapped.in_dims if isinstance(mapped.in_dims, tuple) else (mapped.in_dims,) * len(values)
+            places = [place for place, dim in enumerate(dims) if dim is not None]
+            if len(places) != 1 or len(values[places[0]].shape) != 1:
+                raise CannotTell("torch.vmap", "it maps more than one dimension of one argument at a time")
+            tensor = values[places[0]]
+            sizes.append(tensor.shape[0])
+            shape = [1] * len(levels)
+            shape[level] = tensor.shape[0]
+            values[places[0]] = OPERATIONS["reshape"](tensor, tuple(shape))
+        result = machine.call(function, values, kwargs)
+        return OPERATIONS["expand"](result, tuple(sizes)) if isinstance(result, Tensor) else result
+
+
+def vectorized(function: Any, in_dims: Any = 0, *_: Any, **__: Any) -> Native:
+    """torch.vmap."""
+    return Native(Vectorized(function, in_dims), "vmap", lazy=True, raw=True)
 
 
 def _context_class() -> Class:

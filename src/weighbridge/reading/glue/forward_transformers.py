@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from weighbridge.base.dtypes import BOOL
 from weighbridge.phantom import OPERATIONS, Tensor, current
 from weighbridge.reading.glue.contexts import autocast_mode, inert_mode
-from weighbridge.reading.glue.module_instance import ModuleInstance
-from weighbridge.reading.python import MISSING, Class, Function, Instance, Machine, Native
+from weighbridge.reading.glue.module_instance import ModuleInstance, walk
+from weighbridge.reading.python import MISSING, Class, Function, Instance, Machine, Namespace, Native
 
 if TYPE_CHECKING:
     from weighbridge.reading.glue.runtime import Runtime
@@ -48,6 +48,21 @@ def parameters_of(function: Any) -> tuple[list[str], bool]:
     return [*own.code.positional, *own.code.keyword_only], own.code.keywords is not None
 
 
+def argument(function: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """What a call gives for one parameter, or its default."""
+    if name in kwargs:
+        return kwargs[name]
+    own = unwrapped(function)
+    names = own.code.positional if isinstance(own, Function) else []
+    if name in names:
+        place = names.index(name)
+        if place < len(args):
+            return args[place]
+        offset = place - (len(names) - len(own.defaults))
+        return own.defaults[offset] if offset >= 0 else None
+    return own.keyword_defaults.get(name) if isinstance(own, Function) else None
+
+
 def decorator(make: Callable[[Any], Native]) -> Native:
     """A decorator that stands with or without arguments."""
 
@@ -71,7 +86,7 @@ class ForwardTransformers:
             "merge_with_config_defaults": lambda: decorator(self.merge_defaults),
             "check_model_inputs": lambda: decorator(lambda function: self.capture_outputs(self.merge_defaults(function))),
             "deprecate_kwarg": lambda: Native(self.deprecate, "deprecate_kwarg", lazy=True),
-            "select_hidden_states": lambda: self.library.real(self.capturing()).lookup(self.library.machine, "select_hidden_states"),
+            "select_hidden_states": lambda: Native(self.select_hidden_states, "select_hidden_states", lazy=True),
             "OutputRecorder": lambda: self.library.real(self.capturing()).lookup(self.library.machine, "OutputRecorder"),
             "maybe_autocast": lambda: Native(maybe_autocast, "maybe_autocast", lazy=True),
             "GeneralInterface": lambda: self.library.real(GENERIC).lookup(self.library.machine, "GeneralInterface"),
@@ -84,6 +99,7 @@ class ForwardTransformers:
             "slice_logits_to_keep": lambda: Native(slice_logits, "slice_logits_to_keep", lazy=True, wants_machine=True),
         }
         self.library.helpers.append(self.helper)
+        runtime.machine.modules["contextvars"] = Namespace("contextvars", {"ContextVar": context_variable()})
         runtime.prelude.namespace.entries["loss_function"] = Native(self.loss_function, "loss_function", lazy=True, wants_machine=True)
 
     def helper(self, name: str) -> Any:
@@ -120,6 +136,7 @@ class ForwardTransformers:
             if not real:
                 decorate = self.library.real(self.capturing()).lookup(machine, "capture_outputs")
                 real.append(machine.call(decorate, [function]))
+            self._tell_recorders(machine, args[0])
             return machine.call(real[0], args, kwargs)
 
         return wrapping(function, run)
@@ -127,6 +144,30 @@ class ForwardTransformers:
     def capturing(self) -> str:
         """The module that captures outputs; older versions keep it among the generic helpers."""
         return CAPTURING if self.library.sources.find(CAPTURING) is not None else GENERIC
+
+    def _tell_recorders(self, machine: Machine, module: ModuleInstance) -> None:
+        """The registry in which PreTrainedModel's own __init__ enters what each class can record."""
+        registry = self.library.real(self.capturing()).lookup(machine, "_CAN_RECORD_REGISTRY")
+        if registry is MISSING:
+            return
+        for _, part in walk(module, seen=set()):
+            recorded = machine.getattr(part, "_can_record_outputs", None)
+            if recorded is not None:
+                machine.setitem(registry, part, recorded)
+
+    def select_hidden_states(self, selection: Any) -> Native:
+        """The hidden states that a method uses are those it asks its submodels for: an argument's value, or what a function says."""
+
+        def decorate(function: Any, *_: Any) -> Native:
+            def run(machine: Machine, args: list[Any], kwargs: dict[str, Any]) -> Any:
+                if not kwargs.get("output_hidden_states"):
+                    found = argument(function, selection, args, kwargs) if isinstance(selection, str) else machine.call(selection, [args[0]])
+                    kwargs["output_hidden_states"] = found
+                return machine.call(function, args, kwargs)
+
+            return wrapping(function, run)
+
+        return Native(decorate, "select_hidden_states", lazy=True)
 
     def merge_defaults(self, function: Any) -> Native:
         """Arguments that were not given come from the configuration."""
@@ -214,6 +255,32 @@ class ForwardTransformers:
         if kind is None:
             kind = next((key for key in sorted(losses, key=len, reverse=True) if re.search(re.escape(key), module.cls.name)), None)
         return losses.get(kind) or losses["ForCausalLM"]
+
+
+def context_variable() -> Class:
+    """contextvars.ContextVar: one value at a time is all that a single thread of interpretation has."""
+    cls = Class("ContextVar", module="contextvars")
+
+    def initialize(variable: Instance, _name: Any, *, default: Any = MISSING) -> None:
+        variable.fields["value"] = default
+
+    def get(variable: Instance, default: Any = MISSING) -> Any:
+        found = variable.fields["value"]
+        found = default if found is MISSING else found
+        if found is MISSING:
+            raise LookupError("ContextVar")
+        return found
+
+    def put(variable: Instance, value: Any) -> list[Any]:
+        before, variable.fields["value"] = variable.fields["value"], value
+        return [before]
+
+    def reset(variable: Instance, token: list[Any]) -> None:
+        variable.fields["value"] = token[0]
+
+    for name, function in (("__init__", initialize), ("get", get), ("set", put), ("reset", reset)):
+        cls.namespace[name] = Native(function, name, lazy=True)
+    return cls
 
 
 FLASH_NAMES: Final = ("flash_attention_2", "flash_attention_3", "flash_attention_4")
