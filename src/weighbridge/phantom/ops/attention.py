@@ -234,7 +234,13 @@ def scaled_dot_product_attention(
         raise RuntimeError("scaled_dot_product_attention: attn_mask should not be set when is_causal=True")
     if q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
         raise RuntimeError(f"scaled_dot_product_attention: {q.shape}, {k.shape}, {v.shape}")
-    mask = _as_bias(mask, q)
+    with current().under_autocast(None):  # autocast casts the arguments and is off for what a composite operation then does
+        return _by_kernel(q, k, v, _as_bias(mask, q), dropout_p, is_causal, scale, enable_gqa)
+
+
+def _by_kernel(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: float, is_causal: bool, scale: float | None, enable_gqa: bool
+) -> Tensor:
     if len(q.shape) != 4 or len(k.shape) != 4 or len(v.shape) != 4:
         return _math(q, k, v, mask, dropout_p, is_causal, scale)[0]
     kernel = choose_kernel(q, k, v, mask, dropout=dropout_p, is_causal=is_causal, enable_gqa=enable_gqa)
