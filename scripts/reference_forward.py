@@ -21,6 +21,21 @@ from weighbridge.simulate.forward import try_forward
 
 BATCH, SEQ_TOKENS, SECONDS = 2, 64, 60
 LAYER_DROPS = ("layerdrop", "encoder_layerdrop", "decoder_layerdrop")  # chances to leave out a layer
+# What a default config leaves open, or open to contradiction; the values are those of a published checkpoint or the smallest that work.
+COMPLETIONS: dict[str, dict[str, Any]] = {
+    "autoformer": {"prediction_length": 24},
+    "informer": {"prediction_length": 24},
+    "time_series_transformer": {"prediction_length": 24},
+    "reformer": {"is_decoder": True},
+    "xmod": {"default_language": "en_XX"},
+    "esm": {"vocab_size": 33, "pad_token_id": 1, "mask_token_id": 32},
+    "hunyuan_v1_dense": {"head_dim": 128},
+    "hunyuan_v1_moe": {"head_dim": 128},
+    "ministral": {"head_dim": 128},
+    "nemotron": {"num_key_value_heads": 8},
+    "deepseek_v2": {"num_experts_per_tok": 6, "n_routed_experts": 16},
+    "depth_pro": {"image_size": 1536},
+}
 FIRST_MAPPINGS = ("MODEL_FOR_CAUSAL_LM_MAPPING_NAMES", "MODEL_MAPPING_NAMES")
 
 
@@ -38,8 +53,8 @@ def main_classes() -> dict[str, str]:
 
 def changes(model_type: str) -> dict[str, Any]:
     """What a default config must be given so that a call is possible, and decided by no dice."""
-    default = CONFIG_MAPPING[model_type]()
-    made: dict[str, Any] = {}
+    made = dict(COMPLETIONS.get(model_type, {}))
+    default = CONFIG_MAPPING[model_type](**made)
     if getattr(default, "mask_time_prob", 0):
         made["apply_spec_augment"] = False
     made |= {key: 0.0 for key in LAYER_DROPS if getattr(default, key, 0)}

@@ -42,8 +42,8 @@ def test_a_sequence_too_short_for_its_picture_is_made_longer():
     assert default_inputs(LLAVA, 1, 64, labels=False)["input_ids"].shape == (1, 576 + 16)
 
 
-def test_the_last_candidates_feed_text_alone():
-    assert list(list(candidate_inputs(LLAVA, 1, 64))[-1]) == ["input_ids"]
+def test_one_candidate_feeds_text_alone():
+    assert ["input_ids"] in [list(call) for call in candidate_inputs(LLAVA, 1, 64)]
 
 
 def test_a_decoder_gets_its_own_tokens_when_there_are_no_labels():

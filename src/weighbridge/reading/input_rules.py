@@ -354,9 +354,21 @@ RULES: dict[str, Rule] = {
     "aspect_ratio_mask": _shaped("batch", 1, "max_num_tiles", value=1, config=("max_num_tiles",)),
     "visual_feats": _shaped("batch", 36, "visual_feat_dim", dtype=None),
     "visual_pos": _shaped("batch", 36, "visual_pos_dim", dtype=None),
-    "image_attention_mask": lambda facts, sizes: constant((sizes.batch, text_length(facts, sizes), 1), 1, why="every token sees the picture"),
+    "image_attention_mask": lambda facts, sizes: constant(
+        (sizes.batch, text_length(facts, sizes), 1), 1, why="every token sees the picture"
+    ),
     "image_merge_sizes": _shaped("batch", value=1),
     "merge_sizes": _shaped("batch", value=1),
+    "states": _shaped("batch", "seq", "state_dim", dtype=None),
+    "actions": _shaped("batch", "seq", "act_dim", dtype=None),
+    "rewards": _shaped("batch", "seq", 1, dtype=None),
+    "returns_to_go": _shaped("batch", "seq", 1, dtype=None),
+    "timesteps": _shaped("batch", "seq", value=1),
+    "inputs": _shaped("batch", "seq", "d_model", dtype=None),
+    "past_values_padding": lambda facts, sizes: constant(_past_values(facts, sizes).shape, 0, why="no padding"),
+    "freq": _shaped("batch", 1, value=0),
+    "task_inputs": _shaped("batch", 77, value=5),
+    "query_embeds": _shaped("batch", 32, "hidden_size", dtype=None),
     "qformer_input_ids": _shaped("batch", 32, value=5),
     "use_cache": lambda _facts, _sizes: Literal(False, "a Trainer keeps no cache"),
     "return_loss": lambda _facts, _sizes: Literal(True, "a contrastive model's loss"),
@@ -379,4 +391,5 @@ COMPANIONS: dict[str, tuple[str, ...]] = {
     ),
     "input_features": ("input_features_mask", "feature_attention_mask"),
     "past_values": ("past_time_features", "past_observed_mask"),
+    "states": ("actions", "rewards", "returns_to_go", "timesteps"),
 }

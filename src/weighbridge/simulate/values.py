@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 aten = torch.ops.aten
 LARGEST_WHOLE = 1 << 22  # elements of an integer or boolean tensor whose values are kept
-LARGEST_REAL = 1 << 16
+LARGEST_REAL = 1 << 20
 ATTRIBUTE = "_weighbridge_value"
 
 
@@ -137,6 +137,39 @@ RANDOM = _overloads(
 FACTORIES = _overloads("zeros", "ones", "full", "arange", "scalar_tensor", "linspace", "tril_indices", "triu_indices", "eye")
 
 
+def _computed(values: KnownValues, func: Any) -> Callable[..., Any]:
+    """An operation done on the values themselves."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        known = [values.of(x) if isinstance(x, Tensor) else x for x in args]
+        if any(x is None and isinstance(arg, Tensor) for x, arg in zip(known, args, strict=True)):
+            return None
+        with _disable_current_modes():
+            found = func(*known, **kwargs)
+        made = [torch.empty(x.shape, dtype=x.dtype, device=args[0].device) for x in tree_flatten(found)[0]]
+        for fake, value in zip(made, tree_flatten(found)[0], strict=True):
+            values.give(fake, value)
+        return tuple(made) if isinstance(found, tuple) else made[0]
+
+    return run
+
+
+def _repeated(values: KnownValues) -> Callable[..., Any]:
+    """repeat_interleave by known counts."""
+
+    def repeat(repeats: Tensor, output_size: int | None = None) -> Tensor | None:
+        value = values.of(repeats)
+        if value is None or output_size is not None:
+            return None
+        with _disable_current_modes():
+            rows = torch.repeat_interleave(value)
+        out = torch.empty(rows.shape, dtype=torch.int64, device=repeats.device)
+        values.give(out, rows)
+        return out
+
+    return repeat
+
+
 def known_shapes(values: KnownValues) -> dict[Any, Callable[..., Any]]:
     """Operations whose output's shape hangs on values: how to run them on fake tensors once the values are known. None means unknown."""
 
@@ -163,33 +196,9 @@ def known_shapes(values: KnownValues) -> dict[Any, Callable[..., Any]]:
             count = int(torch.broadcast_to(value, shape).sum())
         return torch.empty((count,), dtype=x.dtype, device=x.device)
 
-    def repeat(repeats: Tensor, output_size: int | None = None) -> Tensor | None:
-        value = values.of(repeats)
-        if value is None or output_size is not None:
-            return None
-        with _disable_current_modes():
-            rows = torch.repeat_interleave(value)
-        out = torch.empty(rows.shape, dtype=torch.int64, device=repeats.device)
-        values.give(out, rows)
-        return out
-
-    def computed(func: Any) -> Callable[..., Any]:
-        def run(*args: Any, **kwargs: Any) -> Any:
-            known = [values.of(x) if isinstance(x, Tensor) else x for x in args]
-            if any(x is None and isinstance(arg, Tensor) for x, arg in zip(known, args, strict=True)):
-                return None
-            with _disable_current_modes():
-                found = func(*known, **kwargs)
-            made = [torch.empty(x.shape, dtype=x.dtype, device=args[0].device) for x in tree_flatten(found)[0]]
-            for fake, value in zip(made, tree_flatten(found)[0], strict=True):
-                values.give(fake, value)
-            return tuple(made) if isinstance(found, tuple) else made[0]
-
-        return run
-
     counted = (aten.unique_consecutive.default, aten._unique2.default, aten.unique_dim.default, aten.bincount.default)  # noqa: SLF001  # torch's own name
-    return {func: computed(func) for func in counted} | {
+    return {func: _computed(values, func) for func in counted} | {
         aten.nonzero.default: nonzero,
         aten.masked_select.default: select,
-        aten.repeat_interleave.Tensor: repeat,
+        aten.repeat_interleave.Tensor: _repeated(values),
     }
