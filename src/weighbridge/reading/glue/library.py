@@ -179,7 +179,8 @@ class Library:
 
     def _preset(self, module: SourceModule) -> SourceModule:
         """Bind what is ours in a module that is otherwise read, before anything in it runs."""
-        module.namespace.update(self.presets.get(module.name, {}))
+        for name, value in self.presets.get(module.name, {}).items():
+            module.namespace[name] = value.make() if isinstance(value, Lazy) else value
         return module
 
     def overlay(self, module: str, name: str) -> Any:

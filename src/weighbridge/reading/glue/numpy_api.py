@@ -159,7 +159,7 @@ class NumpyApi:
         return {
             "zeros": filled(np.zeros), "ones": filled(np.ones), "empty": filled(np.zeros), "full": filled(np.full),
             "arange": arange, "linspace": linspace, "meshgrid": meshgrid,
-            "eye": lambda size, *_, **__: self._eye(size), "outer": self._outer,
+            "eye": lambda size, *_, **__: self._eye(size), "outer": self._outer, "einsum": self._einsum,
         }  # fmt: skip
 
     def _eye(self, size: Any) -> Any:
@@ -169,6 +169,16 @@ class NumpyApi:
     def _outer(self, first: Any, second: Any) -> Any:
         self.bound(np.size(given(first)) * np.size(given(second)))
         return self.run("outer", np.outer, (first, second), {})
+
+    def _einsum(self, equation: Any, *operands: Any) -> Any:
+        if hidden([equation, *operands]) or not isinstance(equation, str) or "." in equation:
+            return self.machine.unknown("numpy.einsum of something unknown")
+        arrays = [np.asarray(given(operand)) for operand in operands]
+        sizes: dict[str, int] = {}
+        for letters, array in zip(equation.partition("->")[0].replace(" ", "").split(","), arrays, strict=False):
+            sizes.update(zip(letters, array.shape, strict=False))
+        self.bound(math.prod(sizes.values()))
+        return self.run("einsum", lambda *inner: np.einsum(equation, *inner), tuple(arrays), {})
 
 
 class ArrayForeign(Foreign):

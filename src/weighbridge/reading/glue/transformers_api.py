@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from weighbridge.reading.glue.library import PRELUDE_BASE, PRELUDE_VERSION_4, Library
+from weighbridge.reading.glue.library import PRELUDE_BASE, PRELUDE_VERSION_4, Lazy, Library
 from weighbridge.reading.python import MISSING, Class, FieldSpec, Namespace, Native, Property, Unknown
 
 TRUE_QUESTIONS: Final = re.compile(r"is_torch_available|is_torch_greater_or_equal\w*")
@@ -45,6 +45,8 @@ INERT: Final = frozenset({
 PRELUDE_NAMES: Final = frozenset(
     {"PreTrainedModel", "EmbeddingAccessMixin", "ModuleUtilsMixin", "PreTrainedAudioTokenizerBase", "GenerationMixin"}
 )
+ROPE: Final = "transformers.modeling_rope_utils"
+RATES: Final = "ROPE_INIT_FUNCTIONS"
 
 
 def identity(value: Any = None, *_: Any, **__: Any) -> Any:
@@ -93,6 +95,9 @@ class TransformersHelpers:
         self.generation_config: Class | None = None
         class_property = Native(lambda getter: Property(getter, on_class=True), "classproperty", lazy=True)
         library.presets["transformers.configuration_utils"] = {"classproperty": class_property}
+        if custom:
+            library.presets["transformers.configuration_utils"]["PretrainedConfig"] = Lazy(self.version_4_config)
+            library.presets[ROPE] = {RATES: Lazy(self.version_4_rates)}
 
     def helper(self, name: str) -> Any:
         """A helper by name, whichever module it is imported from."""
@@ -132,6 +137,12 @@ class TransformersHelpers:
     def version_4_config(self) -> Any:
         """PretrainedConfig as custom code of the version-4 era expects it."""
         return self.library.prelude(PRELUDE_VERSION_4).lookup(self.library.machine, "PretrainedConfig")
+
+    def version_4_rates(self) -> dict[str, Any]:
+        """The table of rotary frequencies with the plain kind, which version 5 moved into the models."""
+        machine = self.library.machine
+        rates = self.library.real(ROPE).get(machine, RATES)
+        return {**rates, "default": self.library.prelude(PRELUDE_VERSION_4).lookup(machine, "default_rates")}
 
     def _generation_config(self) -> Class:
         if self.generation_config is None:

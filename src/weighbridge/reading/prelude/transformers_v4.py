@@ -5,6 +5,7 @@ config; any other keyword becomes an attribute.
 """
 
 import glue
+import torch
 
 GENERATION_DEFAULTS = {
     "max_length": 20, "min_length": 0, "do_sample": False, "early_stopping": False, "num_beams": 1, "num_beam_groups": 1,
@@ -21,6 +22,12 @@ OTHER_DEFAULTS = {
     "prefix": None, "bos_token_id": None, "pad_token_id": None, "eos_token_id": None, "sep_token_id": None,
     "decoder_start_token_id": None, "task_specific_params": None, "problem_type": None,
 }
+
+
+def default_rates(config, device=None, seq_len=None, **kwargs):
+    width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    width = int(width * getattr(config, "partial_rotary_factor", 1.0))
+    return 1.0 / config.rope_theta ** (torch.arange(0, width, 2, dtype=torch.int64).float() / width), 1.0
 
 
 class PretrainedConfig(glue.ConfigBase):

@@ -147,8 +147,11 @@ class SourceModule:
         for module in self.stars:
             if module is None or (isinstance(module, Namespace) and name in machine.builtins):
                 continue
-            value = read_attribute(machine, module, name, NOT_THERE)
-            if value is not NOT_THERE:
+            if isinstance(module, SourceModule) and name in machine.builtins:  # only what the text itself binds hides a builtin
+                value = module.get(machine, name)
+            else:
+                value = read_attribute(machine, module, name, NOT_THERE)
+            if value is not NOT_THERE and value is not MISSING:
                 self.namespace[name] = value
                 return value
         return MISSING
