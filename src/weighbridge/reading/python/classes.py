@@ -25,6 +25,8 @@ from weighbridge.reading.python.values import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from weighbridge.reading.python.machine import Machine
 
 CLASS_STEPS = 20
@@ -41,6 +43,29 @@ def usable_bases(bases: list[Any]) -> list[Any]:
         and not isinstance(base, (Native, Namespace, Union, Bound))
         and not (isinstance(base, Unknown) and base.kind == "stub")
     ]
+
+
+def name_members(machine: Machine, cls: Class) -> None:
+    """Tell functions and descriptors under which name they stand."""
+    for key, value in list(cls.namespace.items()):
+        kind = type(value)
+        if kind is CachedProperty:
+            value.name = key
+        elif kind is Function and value.qualname == value.name:
+            value.qualname = f"{cls.name}.{value.name}"
+        elif isinstance(value, Instance) and (method := value.cls.find("__set_name__")) is not MISSING:
+            call(machine, method, [value, cls, key])
+
+
+def fill_special(namespace: dict[str, Any]) -> None:
+    """What Python does to a class's special methods without being told."""
+    for special in ("__init_subclass__", "__class_getitem__"):
+        if type(namespace.get(special)) is Function:
+            namespace[special] = ClassMethod(namespace[special])
+    if type(namespace.get("__new__")) is Function:
+        namespace["__new__"] = StaticMethod(namespace["__new__"])
+    if type(namespace.get("__eq__")) is Function and "__hash__" not in namespace:
+        namespace["__hash__"] = None
 
 
 def make_class(
@@ -62,21 +87,8 @@ def make_class(
     if frame is not None:
         cls.annotations = frame.annotations or {}
         frame.cells["__class__"].value = cls
-    for key, value in list(namespace.items()):
-        kind = type(value)
-        if kind is CachedProperty:
-            value.name = key
-        elif kind is Function and value.qualname == value.name:
-            value.qualname = f"{name}.{value.name}"
-        elif isinstance(value, Instance) and (method := value.cls.find("__set_name__")) is not MISSING:
-            call(machine, method, [value, cls, key])
-    for special in ("__init_subclass__", "__class_getitem__"):
-        if type(namespace.get(special)) is Function:
-            namespace[special] = ClassMethod(namespace[special])
-    if type(namespace.get("__new__")) is Function:
-        namespace["__new__"] = StaticMethod(namespace["__new__"])
-    if type(namespace.get("__eq__")) is Function and "__hash__" not in namespace:
-        namespace["__hash__"] = None
+    name_members(machine, cls)
+    fill_special(namespace)
     if cls.is_enum:
         make_members(machine, cls)
     options = {key: value for key, value in keywords.items() if key != "metaclass"}
@@ -210,8 +222,8 @@ def item_getter(index: int) -> Native:
     return Native(lambda owner: owner.payload[index], "field", lazy=True)
 
 
-def make_named_tuple(cls: Class, names: list[str], defaults: dict[str, Any]) -> None:
-    """Give a class the shape of a named tuple."""
+def named_tuple_maker(names: list[str], defaults: dict[str, Any]) -> Callable[..., Instance]:
+    """The constructor of a named tuple."""
 
     def make(_machine: Machine, made: Class, args: list[Any], kwargs: dict[str, Any]) -> Instance:
         values = dict(zip(names, args, strict=False))
@@ -229,6 +241,13 @@ def make_named_tuple(cls: Class, names: list[str], defaults: dict[str, Any]) -> 
         instance = made.instance_type(made)
         instance.payload = tuple(values[key] for key in names)
         return instance
+
+    return make
+
+
+def make_named_tuple(cls: Class, names: list[str], defaults: dict[str, Any]) -> None:
+    """Give a class the shape of a named tuple."""
+    make = named_tuple_maker(names, defaults)
 
     def replace(machine: Machine, owner: Instance, **changes: Any) -> Any:
         return make(machine, owner.cls, [], dict(zip(names, owner.payload, strict=True)) | changes)

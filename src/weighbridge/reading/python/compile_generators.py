@@ -27,6 +27,56 @@ def compile_generator(nodes: list[ast.stmt], scope: Scope, compile_statement: Co
     return Body(scope, compile_statement).block(nodes)
 
 
+def except_steps(body: Steps, handlers: list[Any], orelse: Steps) -> Steps:
+    """A `try` with its handlers, and its `else`."""
+
+    def steps(frame: Frame) -> Run:
+        caught: BaseException | None = None
+        signal = None
+        try:
+            signal = yield from body(frame)
+        except Exception as error:
+            caught = exceptions.catchable(frame.machine, error)
+        if caught is None:
+            return (yield from orelse(frame)) if signal is None else signal
+        kinds = (each for each in handlers if each[0] is None or exceptions.matches(frame.machine, caught, each[0](frame)))
+        handler = next(kinds, None)
+        del kinds
+        try:
+            if handler is None:
+                raise caught
+            return (yield from handle(frame, [caught], *handler[1:]))
+        finally:
+            caught = None
+
+    return steps
+
+
+def finally_steps(inner: Steps, final: Steps) -> Steps:
+    """What runs after it, however it ended."""
+
+    def steps(frame: Frame) -> Run:
+        caught: BaseException | None = None
+        signal = None
+        try:
+            signal = yield from inner(frame)
+        except Exception as error:
+            caught = exceptions.catchable(frame.machine, error)
+        result = frame.result
+        last = yield from final(frame)
+        if last is not None:
+            return last
+        frame.result = result
+        try:
+            if caught is not None:
+                raise caught
+        finally:
+            caught = None
+        return signal
+
+    return steps
+
+
 class _Hoist(ast.NodeTransformer):
     """Takes the yields out of a statement's expressions, in order."""
 
@@ -198,45 +248,7 @@ class Body:
             for handler in node.handlers
         ]
 
-        def inner(frame: Frame) -> Run:
-            caught: BaseException | None = None
-            signal = None
-            try:
-                signal = yield from body(frame)
-            except Exception as error:
-                caught = exceptions.catchable(frame.machine, error)
-            if caught is None:
-                return (yield from orelse(frame)) if signal is None else signal
-            kinds = (each for each in handlers if each[0] is None or exceptions.matches(frame.machine, caught, each[0](frame)))
-            handler = next(kinds, None)
-            del kinds
-            try:
-                if handler is None:
-                    raise caught
-                return (yield from handle(frame, [caught], *handler[1:]))
-            finally:
-                caught = None
-
-        def steps(frame: Frame) -> Run:
-            caught: BaseException | None = None
-            signal = None
-            try:
-                signal = yield from inner(frame)
-            except Exception as error:
-                caught = exceptions.catchable(frame.machine, error)
-            result = frame.result
-            last = yield from final(frame)
-            if last is not None:
-                return last
-            frame.result = result
-            try:
-                if caught is not None:
-                    raise caught
-            finally:
-                caught = None
-            return signal
-
-        return steps
+        return finally_steps(except_steps(body, handlers, orelse), final)
 
     def within(self, node: ast.With | ast.AsyncWith) -> Steps:
         """A `with` that yields."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weighbridge.reading.python import protocols
 from weighbridge.reading.python.code import Expression
@@ -12,6 +12,9 @@ from weighbridge.reading.python.compile_expressions import expression
 from weighbridge.reading.python.compile_names import Store, compile_target
 from weighbridge.reading.python.scopes import ComprehensionNode, Scope
 from weighbridge.reading.python.values import Cell, Frame
+
+if TYPE_CHECKING:
+    from weighbridge.reading.python.machine import Machine
 
 LONG = 2048  # a pure table of numbers longer than this keeps its length and forgets most values
 KEPT = 32
@@ -80,6 +83,25 @@ def walk(frame: Frame, clauses: list[Clause], index: int, iterator: Iterator[Any
                 walk(frame, clauses, index + 1, protocols.iterate(machine, clauses[index + 1][1](frame)), emit)
 
 
+def excess(source: Any) -> int:
+    """How many numbers a long range has beyond those that are looked at."""
+    count = protocols.range_length(source) if type(source) is range else 0
+    return count - KEPT if count > LONG else 0
+
+
+def emitter(machine: Machine, out: Any, key: Expression | None, value: Expression) -> Callable[[Frame], None]:
+    """What puts one more element into a list or a dict."""
+
+    def emit(frame: Frame) -> None:
+        if key is not None:
+            name = key(frame)
+            out[protocols.dict_key(machine, name)] = value(frame)
+        else:
+            out.append(value(frame))
+
+    return emit
+
+
 def compile_inlined(node: ast.ListComp | ast.SetComp | ast.DictComp, scope: Scope) -> Expression:
     """A comprehension that runs in the frame around it, with variables of its own."""
     inner = scope.children[node]
@@ -95,22 +117,14 @@ def compile_inlined(node: ast.ListComp | ast.SetComp | ast.DictComp, scope: Scop
     def build(frame: Frame) -> Any:
         machine = frame.machine
         source = first(frame)
-        shortened = 0
-        if long_table and type(source) is range and protocols.range_length(source) > LONG:
-            shortened = protocols.range_length(source) - KEPT
+        shortened = excess(source) if long_table else 0
+        if shortened:
             machine.charge(shortened)
             source = source[:KEPT]
         if captured:
             frame.cells = frame.cells | {name: Cell() for name in captured}
         out: Any = {} if isinstance(node, ast.DictComp) else []
-
-        def emit(frame: Frame) -> None:
-            if key is not None:
-                name = key(frame)
-                out[protocols.dict_key(machine, name)] = value(frame)
-            else:
-                out.append(value(frame))
-
+        emit = emitter(machine, out, key, value)
         iterator = protocols.iterate(machine, source)
         del source
         try:

@@ -166,7 +166,7 @@ FUNCTION_TYPE = TypeObject("function", Function, _refuse("function"))
 METHOD_TYPE = TypeObject("method", Bound, lambda _machine, function, owner: Bound(owner, function))
 MODULE_TYPE = TypeObject("module", Namespace, _refuse("module"))
 NATIVE_TYPE = TypeObject("builtin_function_or_method", Native, _refuse("builtin"))
-PROPERTY_TYPE = TypeObject("property", Property, lambda _machine, fget=None, fset=None, fdel=None, doc=None: Property(fget, fset, fdel))  # noqa: ARG005
+PROPERTY_TYPE = TypeObject("property", Property, lambda _machine, fget=None, fset=None, fdel=None, doc=None: Property(fget, fset, fdel))  # noqa: ARG005  doc is part of the call
 STATIC_TYPE = TypeObject("staticmethod", StaticMethod, lambda _machine, function: StaticMethod(function))
 CLASS_METHOD_TYPE = TypeObject("classmethod", ClassMethod, lambda _machine, function: ClassMethod(function))
 

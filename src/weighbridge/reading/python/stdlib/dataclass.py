@@ -107,6 +107,27 @@ def store(machine: Machine, instance: Instance, name: str, value: Any) -> None:
         machine.setattr(instance, name, value)
 
 
+def set_defaults(namespace: dict[str, Any], fields: dict[str, Any]) -> None:
+    """A field's default stands in the class, its description does not."""
+    for name, value in fields.items():
+        if type(value) is FieldSpec:
+            if value.default is not MISSING:
+                namespace[name] = value.default
+            else:
+                namespace.pop(name, None)
+
+
+def add_init(cls: Class) -> None:
+    """Give a class the __init__ that its fields ask for."""
+
+    def init(machine: Machine, args: list[Any], kwargs: dict[str, Any]) -> None:
+        instance = args.pop(0)
+        initialize(machine, cls, instance, args, kwargs)
+
+    cls.namespace["__init__"] = Native(init, "__init__", lazy=True, raw=True)
+    cls.namespace["__init__"].attributes = {"?dataclass": cls}
+
+
 def process(machine: Machine, cls: Class, options: dict[str, Any]) -> Class:
     """Make a class a dataclass."""
     fields, passed_on = own_fields(cls)
@@ -117,22 +138,11 @@ def process(machine: Machine, cls: Class, options: dict[str, Any]) -> Class:
             fields[name] = spec
     cls.fields = fields
     namespace = cls.namespace
-    for name, value in fields.items():
-        if type(value) is FieldSpec:
-            if value.default is not MISSING:
-                namespace[name] = value.default
-            else:
-                namespace.pop(name, None)
+    set_defaults(namespace, fields)
     if passed_on:
         namespace["?init_only"] = passed_on
     if options.get("init", True) is not False and "__init__" not in namespace:
-
-        def init(machine: Machine, args: list[Any], kwargs: dict[str, Any]) -> None:
-            instance = args.pop(0)
-            initialize(machine, cls, instance, args, kwargs)
-
-        namespace["__init__"] = Native(init, "__init__", lazy=True, raw=True)
-        namespace["__init__"].attributes = {"?dataclass": cls}
+        add_init(cls)
     names = [name for name in all_fields(cls) if name not in passed_on]
     namespace.setdefault("__match_args__", tuple(names))
     if options.get("repr", True) is not False:
