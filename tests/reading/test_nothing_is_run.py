@@ -50,7 +50,7 @@ def test_reading_hostile_code_touches_nothing(tmp_path):
     assert done.returncode == 0, done.stderr[-2000:]
     outcomes = json.loads(done.stdout)
     assert sum(outcomes.values()) == len(cases)
-    assert outcomes["refused"] > 200
+    assert outcomes["refused"] > 100
     assert not list(tmp_path.iterdir())
 
 
