@@ -8,7 +8,7 @@ import pytest
 from weighbridge import assembly
 from weighbridge.base.dtypes import BFLOAT16
 from weighbridge.base.errors import BadConfig, CannotTell
-from weighbridge.cards import find_card
+from weighbridge.cards import custom_card, find_card
 from weighbridge.checkpoint import CheckpointComparison
 from weighbridge.fit import fit_cards
 from weighbridge.formats import FORMATS, View, json, render
@@ -89,13 +89,14 @@ def test_a_whole_report_is_valid_and_renders_in_every_format():
         assert "org/name" in render(report, name, View(width=100, explain=True))
 
 
-def test_the_breakdown_takes_what_the_allocator_holds_to_the_context():
+def test_what_the_allocator_holds_unused_is_temporary_and_the_card_has_its_context():
     page = draft()
     page.add(outcome())
     job = page.finish().jobs[0]
     assert job.peak.device_bytes == 14 * GB + GB // 2
-    assert job.breakdown.context == GB // 2
-    assert job.breakdown.weights + job.breakdown.activations + job.breakdown.context == job.peak.device_bytes
+    assert job.breakdown.context == custom_card(80 << 30).context_bytes
+    parts = job.breakdown.weights + job.breakdown.activations + job.breakdown.temporaries + job.breakdown.context
+    assert parts == job.peak.device_bytes
 
 
 def test_tied_parameters_are_counted_once_and_listed_twice():

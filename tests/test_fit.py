@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from weighbridge.base.units import GIB, MIB
 from weighbridge.cards import Card, custom_card, find_card, load_cards
-from weighbridge.fit import DEFAULT_MARGIN, LARGEST_BATCH, Margin, fit_card, fit_cards, largest, room_bytes, two_card_cut, verdict
+from weighbridge.fit import DEFAULT_MARGIN, LARGEST_BATCH, Margin, fit_card, fit_cards, largest, room_bytes, verdict
+from weighbridge.jobs.split import two_card_cut
 
 ORDER = {"does not fit": 0, "unsure": 1, "fits": 2}
 

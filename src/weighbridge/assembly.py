@@ -10,6 +10,7 @@ from weighbridge.base.errors import BadInput, CannotTell, LimitExceeded, WeighEr
 from weighbridge.cards import Card, custom_card
 from weighbridge.checkpoint import CheckpointComparison
 from weighbridge.fit import DEFAULT_MARGIN, Fit
+from weighbridge.jobs import adapters
 from weighbridge.jobs.estimate import Estimate
 from weighbridge.jobs.job import Job
 from weighbridge.model import Model, Parameter, Row
@@ -176,7 +177,7 @@ def _job(outcome: Outcome, request: Request) -> report.JobFacts:
         padded=job.padded,
         lora_rank=job.lora_rank if adapts else None,
         lora_targets=job.lora_targets if adapts else None,
-        adapter_dtype=job.adapter_dtype if adapts else None,
+        adapter_dtype=adapters.dtype_of(job).name if adapts else None,
         **_memory(estimate, _page_card(request)),
         per_token_saved_bytes=estimate.saved_bytes_per_token,
         flops_per_step=estimate.flops,
@@ -195,11 +196,12 @@ def _page_card(request: Request) -> Card:
 
 
 def _memory(estimate: Estimate, card: Card) -> dict[str, Any]:
-    """Peak and breakdown; what the device holds beside the tensors is counted to the context, so that the parts sum to the whole."""
+    """Peak and breakdown: context has the card's own beside the workspaces, temporaries what the allocator holds unused."""
     footprint, peak = estimate.footprint, estimate.peak
     device = footprint.device_bytes(footprint.batch, footprint.seq_tokens, card)
     parts = {name: int(estimate.breakdown.get(name, 0)) for name in CATEGORIES}
-    parts["context"] += device - sum(parts.values())
+    parts["temporaries"] += device - card.context_bytes - sum(parts.values())
+    parts["context"] += card.context_bytes
     facts = report.Peak(
         allocated_bytes=peak.allocated_bytes,
         reserved_bytes=estimate.reserved_bytes,
@@ -270,5 +272,7 @@ def _serving(outcome: Outcome) -> report.Serving:
 def _derivations(outcomes: Sequence[Outcome]) -> tuple[report.Derivation, ...]:
     found = [(f"{outcome.job.method}: {what}", how) for outcome in outcomes for what, how in outcome.estimate.derivations]
     if outcomes:
+        found.append(("temporaries", "with what the allocator reserves and does not use at the peak"))
+        found.append(("context", "the card's CUDA context and the cuBLAS workspaces"))
         found.append(("low and high", f"{DEFAULT_MARGIN.low} and {DEFAULT_MARGIN.high} times the estimate: {DEFAULT_MARGIN.reason}"))
     return tuple(report.Derivation(what=what, how=how) for what, how in found)

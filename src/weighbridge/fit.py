@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Final, Literal, Protocol
 
 from weighbridge.cards import Card
@@ -74,20 +73,6 @@ class Fit:
     remedies: tuple[Remedy, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """A contiguous split over two cards: blocks before `index` on the first; bytes of each half."""
-
-    index: int
-    first_bytes: int
-    second_bytes: int
-
-    @property
-    def worst_bytes(self) -> int:
-        """The half that decides."""
-        return max(self.first_bytes, self.second_bytes)
-
-
 def room_bytes(capacity_bytes: int, margin: Margin = DEFAULT_MARGIN) -> int:
     """The largest estimate that is still said to fit."""
     return int(capacity_bytes / margin.high)
@@ -150,17 +135,6 @@ def largest(size: Callable[[int], int], room: int, limit: int) -> int:
             if high - low > 1 and size(low + 1) > room:
                 return low
     return low
-
-
-def two_card_cut(block_bytes: Sequence[int], head_bytes: int, tail_bytes: int, shared_bytes: int) -> Cut:
-    """The contiguous cut whose worse half is smallest.
-
-    `head_bytes` (embeddings) stay with the first half, `tail_bytes` (final norm, head, loss) with the second; `shared_bytes`
-    (context, workspace) are paid by both.
-    """
-    before = list(accumulate(block_bytes, initial=0))
-    cuts = (Cut(i, head_bytes + before[i] + shared_bytes, tail_bytes + before[-1] - before[i] + shared_bytes) for i in range(len(before)))
-    return min(cuts, key=lambda cut: (cut.worst_bytes, cut.index))
 
 
 class _Asked:

@@ -8,6 +8,7 @@ from typing import Unpack
 from weighbridge import assembly, checkpoint, fit, price, reading, sources, speed
 from weighbridge.base.errors import CannotTell
 from weighbridge.cards import Card, custom_card, find_card, load_cards
+from weighbridge.jobs.alternatives import ready
 from weighbridge.jobs.estimate import Estimate, estimate
 from weighbridge.jobs.job import Job
 from weighbridge.model import Model
@@ -70,7 +71,8 @@ def estimate_of(model: Model, job: Job) -> Estimate:
 def weigh(model: Model, job: Job, cards: tuple[Card, ...], request: Request) -> assembly.Outcome:
     """One job: its memory, every card that was asked for, and what the run costs on those that fit."""
     estimate = estimate_of(model, job)
-    fits = fit.fit_cards(estimate.footprint, cards, context_tokens=estimate.context_tokens, alternatives=estimate.alternatives)
+    options = estimate.alternatives if request.asks_yes_or_no else ready(estimate.alternatives)
+    fits = fit.fit_cards(estimate.footprint, cards, context_tokens=estimate.context_tokens, alternatives=options)
     roomy = [each.card for each in fits if each.verdict == "fits"]
     quotes = quotes_of(estimate, roomy, request) if job.trains else ()
     return assembly.Outcome(job, estimate, fits, quotes, steps_of(estimate, request) if job.trains else 0)

@@ -91,7 +91,8 @@ def _new_tensors(wraps: tuple[Wrap, ...], known: set[int]) -> Iterator[Origin]:
                 yield Origin.of(tensor, trainable=True)
 
 
-def _adapter_dtype(job: Job) -> DType:
+def dtype_of(job: Job) -> DType:
+    """What adapters are kept in: float32 where nothing was said, whatever the base is in."""
     if job.adapter_dtype is None:
         return FLOAT32
     if job.adapter_dtype not in BY_NAME:
@@ -113,7 +114,7 @@ def _linear_wraps(model: Model, job: Job) -> Iterator[Wrap]:
     conv = library.find("transformers.pytorch_utils", "Conv1D")
     wrapper_class = library.prelude("peft").lookup(machine, "LoraLinear")
     heads = _heads(model)
-    dtype, scaling = _adapter_dtype(job), 2.0
+    dtype, scaling = dtype_of(job), 2.0
     for path, parent in list(walk(model.root, seen=set())):
         for name, child in list(parent.modules.items()):
             if child is None or id(child) in heads:
@@ -160,7 +161,7 @@ def _expert_wraps(model: Model, job: Job) -> Iterator[Wrap]:
                 experts_shape = _rank_three(child, parameter)
                 assert experts_shape is not None
                 _, outputs, inputs = experts_shape
-                arguments = [wrapper, child, parameter, inputs, outputs, job.lora_rank * fused, 2.0, True, _adapter_dtype(job)]
+                arguments = [wrapper, child, parameter, inputs, outputs, job.lora_rank * fused, 2.0, True, dtype_of(job)]
                 wrapper = machine.call(wrapper_class, arguments)
             _name_paths(wrapper, f"{path}.{name}" if path else name)
             yield Wrap(parent, name, child, wrapper)

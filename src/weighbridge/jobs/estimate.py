@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weighbridge.base.errors import WeighError
-from weighbridge.cards import Card
 from weighbridge.jobs import adapters, serve
+from weighbridge.jobs.alternatives import JobFootprint, changes
 from weighbridge.jobs.job import DEFAULT_CONTEXT_TOKENS, DEFAULT_SEQ_TOKENS, Job
 from weighbridge.jobs.prepare import Origin, call_arguments, choose_attention, origins, set_training
 from weighbridge.jobs.step import StepResult, train_step
@@ -30,20 +30,6 @@ class CacheGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class JobFootprint:
-    """Device bytes of a job at any batch and length: tensors, what the allocator holds beside them, and the card's context."""
-
-    method: str
-    batch: int
-    seq_tokens: int
-    growth: Any
-
-    def device_bytes(self, batch: int, seq_tokens: int, card: Card) -> int:
-        """Peak bytes of the process on a card."""
-        return int(self.growth.reserved_bytes(batch, seq_tokens)) + card.context_bytes
-
-
-@dataclass(frozen=True, slots=True)
 class Estimate:
     """What a job needs, in bytes, tokens and FLOPs."""
 
@@ -62,7 +48,8 @@ class Estimate:
     cache: Sequence[CacheGroup] = ()
     cache_bytes: int | None = None
     rows: Sequence[Row] = ()
-    alternatives: Sequence[tuple[str, JobFootprint]] = ()
+    alternatives: Sequence[tuple[str, Any]] = ()
+    """Single changes and their footprints; see jobs/alternatives.py."""
     assumptions: Sequence[str] = ()
     derivations: Sequence[tuple[str, str]] = ()
     costs: Any = field(default=None, repr=False)
@@ -117,8 +104,7 @@ class Training:
             finally:
                 self.model.runtime.calls.disable_checkpointing(self.model.root)
         timeline = Timeline(result.session.recorder.events, result.start)
-        usage = played(timeline, result.empty_cache_at)
-        return Run(batch, seq_tokens, timeline, usage[0], usage[1])
+        return Run(batch, seq_tokens, timeline, lambda own: played(own, result.empty_cache_at))
 
     def _step(self, kept: tuple[Origin, ...], batch: int, seq_tokens: int) -> StepResult:
         """With alike layers played once, or in full where they turn out not to be."""
@@ -157,8 +143,10 @@ class Training:
         timeline = run.timeline
         tokens = job.batch * seq_tokens
         breakdown = timeline.breakdown()
+        footprint = JobFootprint(job.method, job.batch, seq_tokens, self.growth)
         return Estimate(
-            footprint=JobFootprint(job.method, job.batch, seq_tokens, self.growth),
+            footprint=footprint,
+            alternatives=tuple(changes(model, job, footprint, breakdown, lambda *changed: Training(*changed).growth)),
             timeline=timeline,
             peak=Peak(run.allocated_bytes, timeline.peak.index, timeline.peak.where),
             reserved_bytes=run.reserved_bytes,

@@ -7,6 +7,7 @@ from typing import Any, Final
 from weighbridge.base.dtypes import BY_NAME, INT64, DType
 from weighbridge.base.errors import UsageError, WeighError
 from weighbridge.jobs.adapters import applied
+from weighbridge.jobs.alternatives import JobFootprint, changes
 from weighbridge.jobs.caches import Facts, Kept, groups, kept_layers
 from weighbridge.jobs.job import DEFAULT_CONTEXT_TOKENS, Job
 from weighbridge.jobs.prepare import call_arguments, input_facts, made, place_weights, set_training
@@ -39,7 +40,7 @@ class Served:
 
 def estimate(model: Model, job: Job, context_limit: int) -> Any:
     """What serving needs at the job's context."""
-    from weighbridge.jobs.estimate import CacheGroup, Estimate, JobFootprint, rows_with_shapes  # noqa: PLC0415 - the two stand beside each other
+    from weighbridge.jobs.estimate import CacheGroup, Estimate, rows_with_shapes  # noqa: PLC0415 - the two stand beside each other
 
     context = job.context or min(DEFAULT_CONTEXT_TOKENS, context_limit)
     serving = Serving(model, job, context_limit)
@@ -52,13 +53,11 @@ def estimate(model: Model, job: Job, context_limit: int) -> Any:
     served = serving.served[job.sequences, context]
     groups = serving.groups(context, served)
     timeline = run.timeline
-    breakdown = timeline.breakdown()
-    breakdown["cache"] += min(served.cache_bytes, breakdown["activations"] + breakdown["temporaries"])
-    for name in ("activations", "temporaries"):
-        moved = min(breakdown[name], max(0, sum(breakdown.values()) - run.allocated_bytes))
-        breakdown[name] -= moved
+    breakdown = with_cache(timeline.breakdown(), served.cache_bytes, run.allocated_bytes)
+    footprint = JobFootprint("serve", job.sequences, context, serving.growth)
     return Estimate(
-        footprint=JobFootprint("serve", job.sequences, context, serving.growth),
+        footprint=footprint,
+        alternatives=tuple(changes(model, job, footprint, breakdown, lambda changed, other, _attention: Serving(changed, other).growth)),
         timeline=timeline,
         peak=Peak(run.allocated_bytes, timeline.peak.index, timeline.peak.where),
         reserved_bytes=run.reserved_bytes,
@@ -77,6 +76,14 @@ def estimate(model: Model, job: Job, context_limit: int) -> Any:
         derivations=serving.derivations(served, context),
         costs=lambda batch: served.costs,  # noqa: ARG005 - serving is not priced by the step
     )
+
+
+def with_cache(breakdown: dict[str, int], cache_bytes: int, allocated_bytes: int) -> dict[str, int]:
+    """The cache named: it was made in forward, among what lives there."""
+    breakdown["cache"] += min(cache_bytes, breakdown["activations"] + breakdown["temporaries"])
+    for name in ("activations", "temporaries"):
+        breakdown[name] -= min(breakdown[name], max(0, sum(breakdown.values()) - allocated_bytes))
+    return breakdown
 
 
 class Serving:
@@ -98,8 +105,7 @@ class Serving:
 
         served = self.served[sequences, context] = self._serve(sequences, context)
         timeline = Timeline(served.session.recorder.events, served.start)
-        allocated, reserved = played(timeline, served.start)
-        return Run(sequences, context, timeline, allocated, reserved)
+        return Run(sequences, context, timeline, lambda own: played(own, served.start))
 
     def _serve(self, sequences: int, context: int) -> Served:
         """Text alone where the model takes it so, else with its media."""
@@ -217,7 +223,7 @@ class Serving:
         sequences, shorter = self.job.sequences, max(2, context // 2)
         unsaid = any(layer.token_bytes is None for layer in served.layers) and shorter < context
         if unsaid and (sequences, shorter) not in self.served:
-            self.growth.run(sequences, shorter)
+            self.growth.point(sequences, shorter)
         then = self.served[sequences, shorter].layers if unsaid else None
         return groups(served.layers, then, context - shorter, sequences)
 
