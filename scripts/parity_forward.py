@@ -102,7 +102,9 @@ def compare(row: Mapping[str, Any], transformers_path: str | None) -> Verdict:
     started = time.perf_counter()
     inputs = {name: parse(value, BY_NAME) for name, value in row.get("inputs", {}).items()}
     try:
-        model = read_request(Request(row["model_type"], dict(row["config"]), {}, transformers_path, row["class"]))
+        model = read_request(
+            Request(row["model_type"], row.get("config", {"model_type": row["model_type"]}), {}, transformers_path, row["class"])
+        )
         if "failure" in row:  # torch accepted no inputs, so there is nothing to hold ours against
             return Verdict("torch fails too", row["model_type"], row["failure"], time.perf_counter() - started)
         ours = meaningful(run_forward(model, inputs))

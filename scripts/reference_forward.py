@@ -109,7 +109,12 @@ def rows_of(names: list[str]) -> Iterator[dict[str, Any]]:
                     names = names[names.index(row["model_type"]) + 1 :]
                     yield row
         if names and process.returncode:
-            yield {"model_type": current, "class": classes[current], "failure": f"torch ended the process ({process.returncode})"}
+            yield {
+                "model_type": current,
+                "class": classes[current],
+                "config": {"model_type": current},
+                "failure": f"torch ended the process ({process.returncode})",
+            }
             names = names[names.index(current) + 1 :]
 
 
