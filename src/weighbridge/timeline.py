@@ -58,21 +58,20 @@ class Timeline:
         return np.cumsum(self.sizes)
 
     @cached_property
-    def landmarks(self) -> dict[tuple[Where, int, int], int]:
-        """Allocated bytes after each event, from `start` on, by its place, the visit to that place, and its number there."""
-        found: dict[tuple[Where, int, int], int] = {}
-        visits: dict[Where, int] = {}
-        curve = self.curve.tolist()
-        here: Where | None = None
-        visit = number = 0
-        for index in range(self.start, len(self.events)):
-            where = self.events[index][2]
-            if where is not here:
-                here = where
-                visit = visits[where] = visits.get(where, -1) + 1
-                number = 0
-            found[where, visit, number] = curve[index]
-            number += 1
+    def visits(self) -> dict[tuple[Where, int], tuple[int, int]]:
+        """The events from `start` on by visit: (place, how often it was come to before) -> first event and the one after the last."""
+        found: dict[tuple[Where, int], tuple[int, int]] = {}
+        counts: dict[Where, int] = {}
+        events, begin, total = self.events, self.start, len(self.events)
+        while begin < total:
+            where = events[begin][2]
+            end = begin + 1
+            while end < total and events[end][2] is where:
+                end += 1
+            count = counts.get(where, 0)
+            counts[where] = count + 1
+            found[where, count] = (begin, end)
+            begin = end
         return found
 
     @cached_property
@@ -136,15 +135,29 @@ def _category(where: Where, died_in: str | None) -> str:
     return "temporaries"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Run:
-    """One simulated step at a batch and a length, and what the caching allocator made of it."""
+    """One simulated step at a batch and a length; what the caching allocator makes of it is worked out when it is asked for."""
 
     batch: int
     seq_tokens: int
     timeline: Timeline
-    allocated_bytes: int
-    reserved_bytes: int
+    play: Callable[[Timeline], tuple[int, int]]
+
+    @cached_property
+    def usage(self) -> tuple[int, int]:
+        """Peak allocated and reserved bytes."""
+        return self.play(self.timeline)
+
+    @property
+    def allocated_bytes(self) -> int:
+        """Peak bytes of blocks that tensors hold."""
+        return self.usage[0]
+
+    @property
+    def reserved_bytes(self) -> int:
+        """Peak bytes of segments that the allocator holds."""
+        return self.usage[1]
 
 
 class Growth:
@@ -161,11 +174,17 @@ class Growth:
         self._trains = trains
         self._longest = longest
         self._runs: dict[tuple[int, int], Run] = {}
+        self._asked: dict[tuple[int, int], Run] = {}
         self._lines: dict[tuple[int, bool], _Polynomial | None] = {}
         self._curve: list[_Polynomial | None] = []
 
     def run(self, batch: int, seq_tokens: int) -> Run:
-        """The simulated step itself, kept."""
+        """The simulated step itself, kept: this point is answered by it from now on."""
+        found = self._asked[batch, seq_tokens] = self.point(batch, seq_tokens)
+        return found
+
+    def point(self, batch: int, seq_tokens: int) -> Run:
+        """A simulated step that others are told from."""
         key = (batch, seq_tokens)
         if key not in self._runs:
             self._runs[key] = self._simulate(batch, seq_tokens)
@@ -173,7 +192,7 @@ class Growth:
 
     def allocated_bytes(self, batch: int, seq_tokens: int) -> int:
         """Peak allocated bytes."""
-        known = self._runs.get((batch, seq_tokens))
+        known = self._asked.get((batch, seq_tokens))
         if known is not None:
             return known.allocated_bytes
         polynomial = self._along_batch(batch, seq_tokens) if batch > 1 else self._along_length()
@@ -182,14 +201,13 @@ class Growth:
         return polynomial.peak(batch if batch > 1 else seq_tokens)
 
     def reserved_bytes(self, batch: int, seq_tokens: int) -> int:
-        """Peak reserved bytes: the allocated peak and the share that the allocator held beside it at the simulated steps."""
+        """Peak reserved bytes: the allocated peak and the share that the allocator held beside it at the steps that were asked for."""
         allocated = self.allocated_bytes(batch, seq_tokens)
-        known = self._runs.get((batch, seq_tokens))
+        known = self._asked.get((batch, seq_tokens))
         if known is not None:
             return known.reserved_bytes
-        nearest = [run for run in self._runs.values() if run.seq_tokens == seq_tokens or run.batch == batch] or list(self._runs.values())
-        ratio = max((run.reserved_bytes / max(1, run.allocated_bytes) for run in nearest), default=1.0)
-        spare = max((run.reserved_bytes - run.allocated_bytes for run in nearest), default=0)
+        ratio = max((run.reserved_bytes / max(1, run.allocated_bytes) for run in self._asked.values()), default=1.0)
+        spare = max((run.reserved_bytes - run.allocated_bytes for run in self._asked.values()), default=0)
         return allocated + max(spare, int(allocated * (ratio - 1.0)))
 
     def _along_batch(self, batch: int, seq_tokens: int) -> "_Polynomial | None":
@@ -200,7 +218,7 @@ class Growth:
             if not self._trains:
                 first = 1
             points = [first, first + 1] if sorts or not self._trains or 3 * seq_tokens <= SORTED_EMBEDDING_TOKENS else []
-            self._lines[key] = _fit({point: self.run(point, seq_tokens) for point in points})
+            self._lines[key] = _fit({point: self.point(point, seq_tokens) for point in points})
         return self._lines[key]
 
     def _along_length(self) -> "_Polynomial | None":
@@ -208,13 +226,13 @@ class Growth:
             middle = next(iter(self._runs))[1] if self._runs else SORTED_EMBEDDING_TOKENS
             widest = 2 * middle if 2 * middle <= self._longest else middle
             points = sorted({max(1, widest // 4), max(1, widest // 2), widest})
-            self._curve.append(_fit({point: self.run(1, point) for point in points}))
+            self._curve.append(_fit({point: self.point(1, point) for point in points}))
         return self._curve[0]
 
 
 @dataclass(frozen=True, slots=True)
 class _Polynomial:
-    """The bytes at each place of a step as a polynomial of x: coefficients[k] is the factor of x**k."""
+    """The bytes after each event as a polynomial of x: coefficients[k] is the factor of x**k."""
 
     coefficients: tuple["np.ndarray[Any, np.dtype[np.float64]]", ...]
 
@@ -226,15 +244,14 @@ class _Polynomial:
 
 
 def _fit(runs: Mapping[int, Run]) -> _Polynomial | None:
-    """Newton's interpolation of the bytes at every place, or None where the steps' peaks lie at places that the others lack."""
+    """Newton's interpolation of the bytes after every event, or None where the steps' peaks lie at places that the others lack."""
     if len(runs) < 2:
         return None
     points = sorted(runs)
-    places = [runs[point].timeline.landmarks for point in points]
-    common = [place for place in places[0] if all(place in other for other in places[1:])]
-    if any(max(found, key=found.__getitem__) not in places[0] or max(found, key=found.__getitem__) not in common for found in places):
+    timelines = [runs[point].timeline for point in points]
+    values = _aligned(timelines)
+    if values is None:
         return None
-    values = [np.array([found[place] for place in common], dtype=np.float64) for found in places]
     slope = (values[1] - values[0]) / (points[1] - points[0])
     if len(points) == 2:
         return _Polynomial((values[0] - slope * points[0], slope))
@@ -242,3 +259,24 @@ def _fit(runs: Mapping[int, Run]) -> _Polynomial | None:
     bend = (later - slope) / (points[2] - points[0])
     straight = slope - bend * (points[0] + points[1])
     return _Polynomial((values[0] - straight * points[0] - bend * points[0] ** 2, straight, bend))
+
+
+def _aligned(timelines: Sequence[Timeline]) -> "list[np.ndarray[Any, np.dtype[np.float64]]] | None":
+    """The curves at the events of the visits that all timelines make, in one order; None where one of the peaks would be lost.
+
+    Where a visit has more events in one than in another (a kernel that sorts), the first ones count, and the most of the visit.
+    """
+    curves = [timeline.curve.tolist() for timeline in timelines]
+    others = [timeline.visits for timeline in timelines[1:]]
+    values: list[list[int]] = [[] for _ in timelines]
+    for place, (begin, end) in timelines[0].visits.items():
+        spans = [(begin, end), *(other.get(place, (0, 0)) for other in others)]
+        shortest = min(last - first for first, last in spans)
+        alike = all(last - first == shortest for first, last in spans)
+        for value, curve, (first, last) in zip(values, curves, spans, strict=True):
+            value.extend(curve[first : first + shortest])
+            if shortest and not alike:
+                value.append(max(curve[first:last]))
+    if any(not value or max(value) < timeline.peak.allocated_bytes for value, timeline in zip(values, timelines, strict=True)):
+        return None
+    return [np.array(value, dtype=np.float64) for value in values]
