@@ -137,8 +137,8 @@ LITERALS: Final = (
     "0", "1", "-1", "2", "3", "10", "255", "10**6", "10**12", "2**63", "-(2**63)", "10**30", "0.0", "-0.5", "1e308", "float('inf')",
     "float('nan')", "True", "False", "None", "...", "NotImplemented", "''", "'a'", "'abc'", "'{0.__class__}'", "'%s'", "'%*d'", "'1'",
     "'a' * 1000", "b''", "b'ab'", "()", "(1, 2)", "[]", "[1, 2, 3]", "[[]]", "{}", "{'a': 1}", "{1: 2}", "set()", "{1, 2}", "range(3)",
-    "range(10**12)", "1j", "slice(None)", "object()", "lambda: 0", "lambda *a, **k: (a, k)", "lambda x: x", "x", "y", "z", "main", "A", "A()",
-    "int", "str", "list", "dict", "type", "Exception", "ValueError('v')", "'(a+)+$'", "'<999999999'", "'.99999f'",
+    "range(10**12)", "1j", "slice(None)", "object()", "lambda: 0", "lambda *a, **k: (a, k)", "lambda x: x", "x", "y", "z", "main", "A",
+    "A()", "int", "str", "list", "dict", "type", "Exception", "ValueError('v')", "'(a+)+$'", "'<999999999'", "'.99999f'",
 )  # fmt: skip
 
 

@@ -43,7 +43,8 @@ def test_an_answer_that_cannot_be_is_a_finding(scripts):
         return Model("t", "t", "T", (Parameter("weight", shape, FLOAT32),), (), ())
 
     fuzz_cases.check_model(model(2, 3), {"hidden_size": 3})
-    for shape, config in (((-2, 3), {}), ((2.5, 3), {}), ((1 << 63,), {}), ((2, 3), {"hidden_size": -3}), ((2,), {"vocab_size": float("nan")})):
+    no_config = [((-2, 3), {}), ((2.5, 3), {}), ((1 << 63,), {})]
+    for shape, config in (*no_config, ((2, 3), {"hidden_size": -3}), ((2,), {"vocab_size": float("nan")})):
         with pytest.raises(fuzz_cases.Nonsense):
             fuzz_cases.check_model(model(*shape), config)
 

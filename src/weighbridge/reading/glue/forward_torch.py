@@ -39,7 +39,7 @@ def install(runtime: "Runtime") -> None:
 def cast_arguments(values: Any, _device: Any, dtype: Any) -> Any:
     """Autocast's cast of a call's arguments: floating point tensors, but float64, inside tuples too."""
     if isinstance(values, Tensor):
-        castable = values.dtype.kind == 2 and values.dtype is not FLOAT64  # noqa: PLR2004 - the kind of floating point
+        castable = values.dtype.kind == 2 and values.dtype is not FLOAT64
         return to_dtype(values, dtype) if castable else values
     return tuple(cast_arguments(value, _device, dtype) for value in values) if isinstance(values, tuple | list) else values
 
@@ -51,6 +51,7 @@ class Vectorized:
         self.function, self.in_dims = function, in_dims
 
     def __call__(self, machine: Machine, args: list[Any], kwargs: dict[str, Any] | None) -> Any:
+        """Play the function within once."""
         levels, function = [self], self.function
         while isinstance(function, Native) and isinstance(function.fn, Vectorized):
             levels.append(function.fn)

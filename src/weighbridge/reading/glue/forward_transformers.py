@@ -161,7 +161,8 @@ class ForwardTransformers:
         def decorate(function: Any, *_: Any) -> Native:
             def run(machine: Machine, args: list[Any], kwargs: dict[str, Any]) -> Any:
                 if not kwargs.get("output_hidden_states"):
-                    found = argument(function, selection, args, kwargs) if isinstance(selection, str) else machine.call(selection, [args[0]])
+                    named = isinstance(selection, str)
+                    found = argument(function, selection, args, kwargs) if named else machine.call(selection, [args[0]])
                     kwargs["output_hidden_states"] = found
                 return machine.call(function, args, kwargs)
 
