@@ -65,19 +65,19 @@ def main() -> None:
         imported = sorted(set(sys.modules) - modules)
         if watch.events or imported:
             sys.exit(f"{name}: {watch.events} {imported}")
-    print(json.dumps(outcomes))
+    sys.stdout.write(json.dumps(outcomes))
 
 
 def prove() -> None:
     """Do what must be seen."""
     watch = Watch()
     watch.on = True
-    os.listdir(".")
+    list(Path().iterdir())
     Path("x").write_text("x")
     eval("1")
     os.system("true")
     watch.on = False
-    print(*sorted({event for event, _ in watch.events}))
+    sys.stdout.write(" ".join(sorted({event for event, _ in watch.events})))
 
 
 if __name__ == "__main__":
