@@ -166,11 +166,9 @@ def mel_bins(facts: InputFacts) -> int:
 
 
 def text_length(facts: InputFacts, sizes: Sizes) -> int:
-    """Tokens of a sequence: as asked, at most the model's positions, at least its media and a little text."""
+    """Tokens of a sequence: as asked, at least its media and a little text. Whether a model has so many positions its own source says."""
     media = sum(count for _, count in media_runs(facts, sizes))
-    limit = facts.number("max_position_embeddings", "n_positions", parts=TEXT_PARTS, default=1 << 40) or 1 << 40
-    asked = min(sizes.seq_tokens, limit) if not facts.config.get("is_encoder_decoder") or limit > sizes.seq_tokens else limit
-    return max(asked, media + TEXT_AFTER_MEDIA) if media else asked
+    return max(sizes.seq_tokens, media + TEXT_AFTER_MEDIA) if media else sizes.seq_tokens
 
 
 def _token_rows(facts: InputFacts, sizes: Sizes) -> InputSpec:

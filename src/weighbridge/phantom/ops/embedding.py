@@ -36,6 +36,7 @@ def embedding(
         input, weight = weight, input
     if len(weight.shape) != 2:
         raise RuntimeError("'weight' must be 2-D")
+    _check_range(input, weight.shape[0])
     if sparse:
         current().assume("a sparse embedding gradient is taken as dense")
     out = new((*input.shape, weight.shape[1]), weight.dtype)
@@ -53,6 +54,13 @@ def embedding(
         return [found]
 
     return record("embedding", out, [weight], [input], backward, flops=1, kind="embedding")
+
+
+def _check_range(indices: Tensor, rows: int) -> None:
+    """IndexError where a known index is past the table's end, as torch has it (learned positions end somewhere)."""
+    known = indices.value
+    if known is not None and known.size and (int(known.max()) >= rows or int(known.min()) < -rows):
+        raise IndexError(f"index {int(known.max())} is out of range of a table of {rows} rows")
 
 
 @operation("embedding_bag", where=("functional",))

@@ -171,7 +171,8 @@ class TorchApi:
         return Unknown(f"torch.nn.{name}", "lib") if found is MISSING else found
 
     def _functional(self, name: str) -> Any:
-        return MISSING if name.startswith("__") else self.operations.native(name, f"F.{name}")
+        own = f"functional.{name}"
+        return MISSING if name.startswith("__") else self.operations.native(own if self.operations.has(own) else name, f"F.{name}")
 
     # ------------------------------------------------------------------ torch
     def _entries(self) -> dict[str, Any]:
