@@ -242,3 +242,72 @@ def test_version_4_ties_the_output_embeddings_unless_told_not_to() -> None:
     assert tied.total == 40
     assert [parameter.tied_to for parameter in tied.parameters] == [None, "wte.weight"]
     assert read_config({**TIED_CONFIG, "tie_word_embeddings": False}, {"m.py": TIED}).total == 80
+
+
+OLD_STYLE = """
+import numpy as np
+import torch
+from addict import Dict
+from torch import nn
+from torch.nn.modules.activation import *
+from transformers import AutoTokenizer, CLIPVisionConfig, CLIPVisionModel, PreTrainedModel
+from transformers.configuration_utils import PretrainedConfig
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+
+class OldConfig(PretrainedConfig):
+    model_type = "old_style"
+
+    def __init__(self, hidden_size=8, num_attention_heads=2, rope_theta=100.0, rope_scaling=None, grid=3, **kwargs):
+        self.hidden_size, self.num_attention_heads, self.rope_theta = hidden_size, num_attention_heads, rope_theta
+        self.rope_scaling, self.grid = rope_scaling, grid
+        super().__init__(**kwargs)
+
+
+def positions(width, size):
+    rates = np.arange(width // 2, dtype=np.float32)
+    rates /= width / 2.0
+    angles = np.einsum("m,d->md", np.arange(size, dtype=np.float32).reshape(-1), 1.0 / 100**rates)
+    return np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+
+
+class OldForCausalLM(PreTrainedModel):
+    config_class = OldConfig
+
+    def __init__(self, config):
+        super().__init__(config)
+        size = config.grid if isinstance(config.grid, int) else config.grid[0]
+        self.pos_embed = nn.Parameter(torch.from_numpy(positions(config.hidden_size, size)).float())
+        self.rope_type = "default" if config.rope_scaling is None else config.rope_scaling["type"]
+        inv_freq, _ = ROPE_INIT_FUNCTIONS[self.rope_type](config, None)
+        self.register_buffer("inv_freq", inv_freq)
+        self.tower = CLIPVisionModel(CLIPVisionConfig(hidden_size=4, intermediate_size=6, num_hidden_layers=1, num_attention_heads=2,
+                                                      image_size=4, patch_size=2))
+        parts = Dict(kind="linear", sizes={"out": 5})
+        self.head = nn.Linear(self.tower.vision_model.config.hidden_size, parts.sizes.out) if parts.kind == "linear" else nn.Identity()
+        self.tokenizer = AutoTokenizer.from_pretrained("someone/words")
+"""
+OLD_CONFIG: dict[str, Any] = {
+    "model_type": "old_style",
+    "rope_scaling": None,
+    "auto_map": {"AutoConfig": "m.OldConfig", "AutoModelForCausalLM": "m.OldForCausalLM"},
+}
+CLIP_LAYER = 4 * (4 * 4 + 4) + (4 * 6 + 6) + (6 * 4 + 4) + 2 * 8
+CLIP_TOWER = 4 + 3 * 2 * 2 * 4 + 5 * 4 + 2 * 8 + CLIP_LAYER
+
+
+def test_code_of_version_4_finds_its_configuration_its_rates_and_its_towers() -> None:
+    model = read_config(OLD_CONFIG, {"m.py": OLD_STYLE})
+    assert model.total == 3 * 8 + CLIP_TOWER + 4 * 5 + 5
+    shapes = {parameter.name: parameter.shape for parameter in model.parameters}
+    assert shapes["pos_embed"] == (3, 8)
+    assert shapes["tower.vision_model.embeddings.class_embedding"] == (4,)
+    assert {buffer.name: buffer.shape for buffer in model.buffers}["inv_freq"] == (2,)
+
+
+def test_a_module_that_an_unknown_package_makes_is_not_counted_as_nothing() -> None:
+    text = OLD_STYLE.replace("from addict import Dict", "import unheard_of\nfrom addict import Dict").replace(
+        'self.tokenizer = AutoTokenizer.from_pretrained("someone/words")', 'self.part = unheard_of.make("tower")'
+    )
+    with pytest.raises(CannotTell, match="part"):
+        _ = read_config(OLD_CONFIG, {"m.py": text}).total

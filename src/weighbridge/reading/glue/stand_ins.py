@@ -20,6 +20,9 @@ INERT_PACKAGES: Final = (
     "torchvision.transforms.functional",
     "safetensors",
     "huggingface_hub",
+    "tokenizers",
+    "sentencepiece",
+    "tiktoken",
 )
 """Packages a model mentions but is not built from."""
 VERSION_PARTS: Final = 4
@@ -70,6 +73,7 @@ def stand_ins(runtime: "Runtime") -> dict[str, Namespace]:
     einops_layers = Namespace("einops.layers", {"torch": found["einops.layers.torch"]})
     found["einops"] = Namespace("einops", {"layers": einops_layers}, lambda name: _einops(runtime, name))
     found["torchvision"] = Namespace("torchvision", {"transforms": found["torchvision.transforms"]})
+    found["addict"] = Namespace("addict", {}, lambda name: runtime.library.prelude("addict").lookup(runtime.machine, name))
     runtime.machine.modules["inspect"] = _inspect(runtime)
     return found
 

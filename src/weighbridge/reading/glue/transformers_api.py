@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
+from weighbridge.base.dtypes import FLOAT32
+from weighbridge.phantom import Tensor
 from weighbridge.reading.glue.library import PRELUDE_BASE, PRELUDE_VERSION_4, Lazy, Library
 from weighbridge.reading.python import MISSING, Class, FieldSpec, Namespace, Native, Property, Unknown
 
@@ -40,13 +42,25 @@ INERT: Final = frozenset({
     "_get_resolved_checkpoint_files", "log_state_dict_report", "storage_ptr", "storage_size", "resolve_revision",
     "SpecificPreTrainedModelType",
     "BatchFeature", "BatchEncoding", "ModelCard", "PretrainedTokenizer", "PreTrainedTokenizer", "PreTrainedTokenizerBase", "ImageProcessor",
+    "AutoProcessor", "AutoTokenizer", "AutoImageProcessor", "AutoFeatureExtractor", "AutoVideoProcessor",
 })  # fmt: skip
-"""Names that are only mentioned while a model is built: annotations, file names, parts of generation."""
+"""Names that are only mentioned while a model is built: annotations, file names, parts of generation, what prepares inputs."""
 PRELUDE_NAMES: Final = frozenset(
     {"PreTrainedModel", "EmbeddingAccessMixin", "ModuleUtilsMixin", "PreTrainedAudioTokenizerBase", "GenerationMixin"}
 )
 ROPE: Final = "transformers.modeling_rope_utils"
 RATES: Final = "ROPE_INIT_FUNCTIONS"
+VERSION_4_NESTED: Final = frozenset({"CLIPVisionModel", "CLIPTextModel", "SiglipVisionModel", "SiglipTextModel"})
+"""Classes that version 5 flattened by one level, which code of version 4 looks inside."""
+
+
+TABLES_OF_NUMBERS: Final[dict[str, tuple[str, Callable[..., Tensor]]]] = {
+    "transformers.models.videomae.modeling_videomae": (
+        "get_sinusoid_encoding_table",
+        lambda rows, width: Tensor((1, rows, width), FLOAT32),
+    ),
+}
+"""Functions that work out a million numbers one by one, of which only the shape counts: module -> name and the tensor it gives."""
 
 
 def identity(value: Any = None, *_: Any, **__: Any) -> Any:
@@ -95,6 +109,8 @@ class TransformersHelpers:
         self.generation_config: Class | None = None
         class_property = Native(lambda getter: Property(getter, on_class=True), "classproperty", lazy=True)
         library.presets["transformers.configuration_utils"] = {"classproperty": class_property}
+        for module, (name, make) in TABLES_OF_NUMBERS.items():
+            library.presets[module] = {name: Native(make, name)}
         if custom:
             library.presets["transformers.configuration_utils"]["PretrainedConfig"] = Lazy(self.version_4_config)
             library.presets[ROPE] = {RATES: Lazy(self.version_4_rates)}
@@ -125,6 +141,8 @@ class TransformersHelpers:
             return self.library.find("transformers.configuration_utils", name)
         if name == "PretrainedConfig" and module == "transformers":
             return self.version_4_config() if self.custom else self.library.find("transformers.configuration_utils", name)
+        if self.custom and module == "transformers" and name in VERSION_4_NESTED:
+            return self.library.prelude(PRELUDE_VERSION_4).lookup(self.library.machine, name)
         if module == "transformers.utils.type_validators":
             return validators(name)
         if (

@@ -6,6 +6,9 @@ config; any other keyword becomes an attribute.
 
 import glue
 import torch
+import transformers.models.clip.modeling_clip as clip
+import transformers.models.siglip.modeling_siglip as siglip
+from transformers import PreTrainedModel
 
 GENERATION_DEFAULTS = {
     "max_length": 20, "min_length": 0, "do_sample": False, "early_stopping": False, "num_beams": 1, "num_beam_groups": 1,
@@ -138,3 +141,41 @@ class PretrainedConfig(glue.ConfigBase):
     def update(self, config_dict):
         for name, value in config_dict.items():
             setattr(self, name, value)
+
+
+class NestedTower(PreTrainedModel):
+    """A tower that version 4 kept one level deeper than version 5 does."""
+
+    inner_name = "vision_model"
+
+    def __init__(self, config):
+        super().__init__(config)
+        setattr(self, self.inner_name, self.tower(config))
+
+    def get_input_embeddings(self):
+        return getattr(self, self.inner_name).get_input_embeddings()
+
+    def forward(self, *args, **kwargs):
+        return getattr(self, self.inner_name)(*args, **kwargs)
+
+
+class CLIPVisionModel(NestedTower):
+    config_class = clip.CLIPVisionConfig
+    tower = clip.CLIPVisionModel
+
+
+class CLIPTextModel(NestedTower):
+    config_class = clip.CLIPTextConfig
+    tower = clip.CLIPTextModel
+    inner_name = "text_model"
+
+
+class SiglipVisionModel(NestedTower):
+    config_class = siglip.SiglipVisionConfig
+    tower = siglip.SiglipVisionModel
+
+
+class SiglipTextModel(NestedTower):
+    config_class = siglip.SiglipTextConfig
+    tower = siglip.SiglipTextModel
+    inner_name = "text_model"
