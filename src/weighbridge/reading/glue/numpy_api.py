@@ -19,7 +19,8 @@ ELEMENTS_A_CELL: Final = 4
 POINTWISE: Final = (
     "abs", "absolute", "add", "arccos", "arcsin", "arctan", "arctan2", "ceil", "clip", "cos", "cosh", "divide", "equal", "exp",
     "expm1", "floor",
-    "floor_divide", "fmax", "fmin", "gcd", "lcm", "greater", "isfinite", "isinf", "isnan", "less", "log", "log10", "log1p", "log2", "logical_and",
+    "floor_divide", "fmax", "fmin", "gcd", "lcm",
+    "greater", "isfinite", "isinf", "isnan", "less", "log", "log10", "log1p", "log2", "logical_and",
     "logical_not",
     "logical_or", "maximum", "minimum", "mod", "multiply", "negative", "power", "rint", "round", "sign", "sin", "sinh", "sqrt",
     "square", "subtract",
@@ -41,7 +42,7 @@ METHODS: Final = (
 DTYPES: Final = ("bool_", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 EXACT: Final = 1 << 53
 SCALAR: Final[dict[str, Callable[..., Any]]] = {
-    "power": lambda base, exponent: math.pow(base, exponent) if type(base) is float or type(exponent) is float else int(np.power(base, exponent)),
+    "power": lambda base, power: math.pow(base, power) if float in {type(base), type(power)} else int(np.power(base, power)),
     "sqrt": math.sqrt, "sin": math.sin, "cos": math.cos, "exp": math.exp, "log": math.log, "log2": math.log2, "log10": math.log10,
 }  # fmt: skip
 """The same on plain numbers, without the detour; what raises there goes numpy's way."""
