@@ -197,7 +197,7 @@ def _stand_in(session: Session, stack: Stack, hidden: Tensor) -> Tensor:
     if not taped:
         stack.held = None
     casts = [cast for key, (_, cast) in session.cast_cache.items() if key in second.casts and key not in first.casts]
-    passing = [cast.storage.id for cast in casts if sys.getrefcount(cast.storage) <= 2]  # noqa: PLR2004 - the cast and the call
+    passing = [cast.storage.id for cast in casts if sys.getrefcount(cast.storage) <= 2]
     dying = [kept.pop(identity) for identity in passing if identity in kept]
     del casts
     for key, count in second.costs.items():
@@ -283,7 +283,9 @@ def _kinds(blocks: list[ModuleInstance]) -> list[Any]:
     leaves = [list(_leaves(block, 0)) for block in blocks]
     if len({len(found) for found in leaves}) == 1:
         for place, first in enumerate(leaves[0]):
-            if type(first) is int and all(type(found[place]) is int and found[place] - index == first for index, found in enumerate(leaves)):
+            if type(first) is int and all(
+                type(found[place]) is int and found[place] - index == first for index, found in enumerate(leaves)
+            ):
                 for found in leaves:
                     found[place] = "index"
     return [tuple(found) for found in leaves]
