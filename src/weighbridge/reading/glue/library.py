@@ -78,13 +78,17 @@ class Library:
         """(module, name) -> value or MISSING: what is ours inside a module that is otherwise read or replaced; the last one wins."""
         self.presets: dict[str, dict[str, Any]] = {}
         """Module -> names that are ours although the module is read."""
+        self.completions: dict[str, Callable[[SourceModule], None]] = {}
+        """Module -> what is done to it, once, when it is first imported."""
         self.helpers: list[Callable[[str], Any]] = []
         """name -> value or MISSING, for the modules of transformers that are not read."""
 
     def resolve(self, machine: Machine, name: str) -> SourceModule | Namespace | None:
         """The module an import names; None where there is none."""
         if name not in self.modules:
-            self.modules[name] = self._find(name)
+            found = self.modules[name] = self._find(name)
+            if name in self.completions and isinstance(found, SourceModule):
+                self.completions.pop(name)(found)
         return self.modules[name]
 
     def load(self, name: str) -> SourceModule | Namespace:

@@ -5,7 +5,7 @@ from typing import Any
 from weighbridge.base.cache import Cache
 from weighbridge.phantom import Session
 from weighbridge.reading.auto_classes import AutoTables
-from weighbridge.reading.glue import forward_torch
+from weighbridge.reading.glue import forward_torch, version_4
 from weighbridge.reading.glue.auto_api import AutoApi
 from weighbridge.reading.glue.config_classes import ConfigHooks
 from weighbridge.reading.glue.copying import Copying
@@ -68,6 +68,8 @@ class Runtime:
         self.calls = ModuleCalls(self)
         self.forward = ForwardTransformers(self)
         forward_torch.install(self)
+        if custom:
+            version_4.install(self)
 
     def may_hide(self, value: object) -> bool:
         """Whether unknown code that is handed this could give back a module."""

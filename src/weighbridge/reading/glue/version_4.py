@@ -1,0 +1,54 @@
+"""What custom code of the transformers 4 era runs on: its masks, which version 5 dropped, and its caches, which version 5 rebuilt.
+
+Built-in classes keep the installed source as it stands: nothing here reaches a reading without code of its own.
+"""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from weighbridge.reading.glue.library import Lazy, defines
+from weighbridge.reading.python import MISSING, Namespace, SourceModule
+
+if TYPE_CHECKING:
+    from weighbridge.reading.glue.runtime import Runtime
+
+PRELUDE_RUNTIME: Final = "transformers_v4_runtime"
+MASKS: Final = "transformers.modeling_attn_mask_utils"
+MASK_NAMES: Final = frozenset({
+    "AttentionMaskConverter", "_prepare_4d_causal_attention_mask", "_prepare_4d_causal_attention_mask_for_sdpa",
+    "_prepare_4d_attention_mask", "_prepare_4d_attention_mask_for_sdpa", "_create_4d_causal_attention_mask",
+})  # fmt: skip
+CACHES: Final = "transformers.cache_utils"
+OUTPUTS: Final = "transformers.modeling_outputs"
+CACHE_CLASSES: Final = ("Cache", "DynamicCache", "DynamicLayer")
+
+TOP_LEVEL: Final = (CACHES, OUTPUTS, "transformers.activations", "transformers.pytorch_utils", "transformers.modeling_rope_utils")
+"""The read modules whose names `transformers` itself gives too."""
+
+
+def install(runtime: "Runtime") -> None:
+    """Give a reading of custom code what transformers 4 had."""
+    library = runtime.library
+
+    def prelude(name: str) -> Any:
+        return library.prelude(PRELUDE_RUNTIME).lookup(library.machine, name)
+
+    def helper(name: str) -> Any:
+        return prelude(name) if name in MASK_NAMES else MISSING
+
+    def complete(module: SourceModule) -> None:
+        classes = [module.lookup(library.machine, name) for name in CACHE_CLASSES]
+        if MISSING not in classes:
+            library.machine.call(prelude("extend_caches"), classes)
+
+    def overlay(module: str, name: str) -> Any:
+        if module != "transformers":
+            return MISSING
+        sources = ((place, library.sources.find(place)) for place in TOP_LEVEL)
+        found = next((place for place, source in sources if source is not None and defines(source.text, name)), None)
+        return MISSING if found is None else library.find(found, name)
+
+    library.overlays.append(overlay)
+    library.presets[OUTPUTS] = {"dataclass": Lazy(lambda: prelude("dataclass"))}
+    library.stand_ins[MASKS] = Namespace(MASKS, {}, lambda name: library.helper(MASKS, name))
+    library.helpers.append(helper)
+    library.completions[CACHES] = complete
