@@ -21,6 +21,7 @@ from weighbridge.timeline import Growth, Peak, Run, Timeline
 
 CACHE_NAMES: Final = ("cache", "past_key_values", "cache_params", "past_buckets_states", "state")
 """Under what an output gives its cache back, and forward takes it."""
+FLOATING: Final = 2
 TEXT: Final = frozenset({"input_ids", "attention_mask", "token_type_ids", "position_ids", "decoder_input_ids", "decoder_attention_mask"})
 """What a prompt of text alone consists of."""
 
@@ -160,7 +161,10 @@ class Serving:
         if "decoder_input_ids" in input_facts(self.model).parameters and isinstance(output, Instance):
             hidden = self.model.machine.getattr(output, "encoder_last_hidden_state", None)
             return {"decoder_input_ids": token, "encoder_outputs": (hidden,)} if hidden is not None else {}
-        return {"input_ids": token} if "input_ids" in call else {}
+        prompt = call.get("input_ids")
+        if isinstance(prompt, Tensor) and prompt.dtype.kind == FLOATING:  # a series: the next step's numbers
+            token = Tensor((sequences, 1, *prompt.shape[2:]), prompt.dtype)
+        return {"input_ids": token} if prompt is not None else {}
 
     def _played(self, sequences: int, context: int) -> Served:
         model, session = self.model, Session(training=False)

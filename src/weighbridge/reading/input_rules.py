@@ -171,7 +171,14 @@ def text_length(facts: InputFacts, sizes: Sizes) -> int:
     return max(sizes.seq_tokens, media + TEXT_AFTER_MEDIA) if media else sizes.seq_tokens
 
 
+def is_series(facts: InputFacts) -> bool:
+    """Whether what is called input_ids are measured numbers: the config tells their count at each step, and no vocabulary."""
+    return facts.get("vocab_size", parts=TEXT_PARTS) is None and facts.number("input_size") > 0
+
+
 def _token_rows(facts: InputFacts, sizes: Sizes) -> InputSpec:
+    if is_series(facts):
+        return InputSpec((sizes.batch, sizes.seq_tokens, facts.number("input_size")), sizes.floating, why="a series: there is no vocabulary")
     media, length = media_runs(facts, sizes), text_length(facts, sizes)
     text = (ordinary_token(facts), length - sum(count for _, count in media))
     return rows(sizes.batch, [*media, text], why="ordinary tokens" + (" after the media's placeholders" if media else ""))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 from weighbridge.base.dtypes import FLOAT32, DType
 from weighbridge.reading.input_facts import Argument, InputFacts, InputSpec, Literal, Sizes, constant, rows
-from weighbridge.reading.input_rules import COMPANIONS, RULES, has_media, media_runs, ordinary_token, picture, text_length
+from weighbridge.reading.input_rules import COMPANIONS, RULES, has_media, is_series, media_runs, ordinary_token, picture, text_length
 
 __all__ = ["Argument", "InputFacts", "InputSpec", "Literal", "Sizes", "candidate_inputs", "default_inputs"]
 
@@ -164,6 +164,15 @@ def _masked_patches(facts: InputFacts, sizes: Sizes, _call: Inputs) -> Inputs:
     return {"bool_masked_pos": constant((sizes.batch, patches), 1, why="every patch is hidden")}
 
 
+def _series_labels(facts: InputFacts, sizes: Sizes, call: Inputs) -> Inputs:
+    """Every step of the series is a target, and counts."""
+    series = call.get("input_ids")
+    if not isinstance(series, InputSpec) or not is_series(facts):
+        return {}
+    names = [name for name in ("labels", "loss_masks") if facts.takes(name)]
+    return {name: InputSpec(series.shape, series.dtype, why="every step is a target") for name in names}
+
+
 LABELS: tuple[tuple[str, Labels], ...] = (
     ("ForCausalLM", _token_labels),
     ("LMHeadModel", _token_labels),
@@ -178,6 +187,7 @@ LABELS: tuple[tuple[str, Labels], ...] = (
     ("ForAudioClassification", _class_labels),
     ("ForPreTraining", _pair_labels),
     ("ForSemanticSegmentation", _pixel_labels),
+    ("ForPrediction", _series_labels),
     ("ForCTC", _speech_labels),
     ("ForMaskedImageModeling", _masked_patches),
 )

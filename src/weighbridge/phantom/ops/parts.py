@@ -160,9 +160,10 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: Any = 0) -
 
 
 @operation("unfold", where=("method",))
-def unfold(input: Tensor, dimension_: Any, size: Any, step: Any) -> Tensor:
-    """Overlapping windows of a dimension as a view."""
-    place, width, hop = dimension(input, dimension_), integer(size), integer(step)
+def unfold(input: Tensor, *window: Any, **named: Any) -> Tensor:
+    """Overlapping windows of a dimension as a view: `dimension`, `size` and `step`, in this order or by name."""
+    where, size, step = (*window, *(named[name] for name in ("dimension", "size", "step")[len(window) :]))
+    place, width, hop = dimension(input, where), integer(size), integer(step)
     shape = list(input.shape)
     shape[place] = (input.shape[place] - width) // hop + 1
     stride = list(input.stride)

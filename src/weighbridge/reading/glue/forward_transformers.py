@@ -246,9 +246,10 @@ class ForwardTransformers:
 
     def loss_function(self, machine: Machine, module: ModuleInstance) -> Any:
         """The loss that transformers picks: by the configuration's loss_type, else by the class's name."""
-        own = module.lookup("_loss_function")
-        if own is not MISSING and own is not None:
-            return own
+        for name in ("_loss_function", "loss_function"):  # the setter's, or a module of that name in code of version 4
+            own = module.lookup(name)
+            if own is not MISSING and own is not None:
+                return own
         losses = self.library.get("transformers.loss.loss_utils", "LOSS_MAPPING")
         kind = machine.getattr(module, "loss_type", None)
         if kind is None and (config := module.fields.get("config")) is not None:
