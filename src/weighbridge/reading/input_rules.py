@@ -178,7 +178,7 @@ def is_series(facts: InputFacts) -> bool:
 
 def _token_rows(facts: InputFacts, sizes: Sizes) -> InputSpec:
     if is_series(facts):
-        return InputSpec((sizes.batch, sizes.seq_tokens, facts.number("input_size")), sizes.floating, why="a series: there is no vocabulary")
+        return InputSpec((sizes.batch, sizes.seq_tokens, facts.number("input_size")), sizes.floating, why="numbers: no vocabulary")
     media, length = media_runs(facts, sizes), text_length(facts, sizes)
     text = (ordinary_token(facts), length - sum(count for _, count in media))
     return rows(sizes.batch, [*media, text], why="ordinary tokens" + (" after the media's placeholders" if media else ""))

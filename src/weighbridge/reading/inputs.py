@@ -164,7 +164,7 @@ def _masked_patches(facts: InputFacts, sizes: Sizes, _call: Inputs) -> Inputs:
     return {"bool_masked_pos": constant((sizes.batch, patches), 1, why="every patch is hidden")}
 
 
-def _series_labels(facts: InputFacts, sizes: Sizes, call: Inputs) -> Inputs:
+def _series_labels(facts: InputFacts, _sizes: Sizes, call: Inputs) -> Inputs:
     """Every step of the series is a target, and counts."""
     series = call.get("input_ids")
     if not isinstance(series, InputSpec) or not is_series(facts):
