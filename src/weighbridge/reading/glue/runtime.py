@@ -58,6 +58,15 @@ class Runtime:
         self.prelude = PreludeApi(self)
         self.copying = Copying(self)
         self.machine.copiers = self.copying.hooks()
+        self._join()
+        self.calls = ModuleCalls(self)
+        self.forward = ForwardTransformers(self)
+        forward_torch.install(self)
+        if custom:
+            version_4.install(self)
+
+    def _join(self) -> None:
+        """Tell the machine of our values, and the library of what stands in for what."""
         for kind, adapter in adapters(self).items():
             self.machine.add_foreign(kind, adapter)
         self.library.stand_ins.update(self.torch.modules)
@@ -65,11 +74,6 @@ class Runtime:
         self.library.stand_ins["glue"] = self.prelude.namespace
         self.library.overlays += [self.helpers.overlay, self.auto.overlay, self.prelude.overlay]
         self.library.helpers.append(self.helpers.helper)
-        self.calls = ModuleCalls(self)
-        self.forward = ForwardTransformers(self)
-        forward_torch.install(self)
-        if custom:
-            version_4.install(self)
 
     def may_hide(self, value: object) -> bool:
         """Whether unknown code that is handed this could give back a module."""
