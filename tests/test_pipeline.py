@@ -4,12 +4,13 @@ import json
 
 import pytest
 
-from weighbridge import pipeline, reading
+from weighbridge import answers, pipeline, reading
 from weighbridge.base.errors import BadInput, NetworkError, UsageError
+from weighbridge.request import make_request
 
 
 def test_the_readmes_model_has_the_published_count():
-    report = pipeline.plan("Qwen/Qwen3-8B", offline=True)
+    report = answers.plan("Qwen/Qwen3-8B", offline=True)
     # The Hub's own count of the published checkpoint.
     assert report.parameters.total == 8_190_735_360
     assert report.parameters.delta == 0
@@ -20,7 +21,7 @@ def test_the_readmes_model_has_the_published_count():
 
 
 def test_a_model_with_code_of_its_own_is_read_and_not_run():
-    report = pipeline.plan("Maple728/TimeMoE-50M", offline=True)
+    report = answers.plan("Maple728/TimeMoE-50M", offline=True)
     assert report.parameters.total == 113_352_192
     assert report.parameters.delta == 0
     assert report.model.custom_code is True
@@ -28,7 +29,7 @@ def test_a_model_with_code_of_its_own_is_read_and_not_run():
 
 
 def test_the_structure_has_no_jobs_on_its_page():
-    report = pipeline.structure_of(pipeline.make_request("Qwen/Qwen3-8B", offline=True))
+    report = pipeline.structure_of(make_request("Qwen/Qwen3-8B", offline=True))
     assert report.structure[0].parameters == 8_190_735_360
     assert not any(job.fits for job in report.jobs)
 
@@ -44,10 +45,10 @@ def test_a_graph_file_gives_the_model_again(tmp_path):
         "num_attention_heads": 2,
     }
     (folder / "config.json").write_text(json.dumps(config | {"intermediate_size": 16, "vocab_size": 11, "max_position_embeddings": 7}))
-    first = pipeline.plan(str(folder))
+    first = answers.plan(str(folder))
     model = reading.read(pipeline.sources.find(str(folder)))
     (tmp_path / "tiny.weigh.json").write_text(json.dumps(reading.model_to_graph(model)))
-    again = pipeline.plan(str(tmp_path / "tiny.weigh.json"))
+    again = answers.plan(str(tmp_path / "tiny.weigh.json"))
     assert again.parameters.total == first.parameters.total
     assert [layer.type for layer in again.structure] == [layer.type for layer in first.structure]
 
@@ -55,15 +56,15 @@ def test_a_graph_file_gives_the_model_again(tmp_path):
 def test_a_graph_file_without_a_model_is_bad_input(tmp_path):
     (tmp_path / "empty.weigh.json").write_text('{"schema": "weighbridge.graph/1"}')
     with pytest.raises(BadInput):
-        pipeline.plan(str(tmp_path / "empty.weigh.json"))
+        answers.plan(str(tmp_path / "empty.weigh.json"))
 
 
 def test_an_unknown_model_offline_is_a_network_error_with_a_hint():
     with pytest.raises(NetworkError) as refused:
-        pipeline.plan("nobody/nothing-like-this", offline=True)
+        answers.plan("nobody/nothing-like-this", offline=True)
     assert refused.value.hint
 
 
 def test_an_unknown_card_is_refused_before_anything_is_weighed():
     with pytest.raises(UsageError, match="h1000"):
-        pipeline.plan("Qwen/Qwen3-8B", offline=True, card="h1000")
+        answers.plan("Qwen/Qwen3-8B", offline=True, card="h1000")

@@ -9,9 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from weighbridge.answers import plan as plan
     from weighbridge.base.errors import CannotTell as CannotTell
     from weighbridge.base.errors import WeighError as WeighError
-    from weighbridge.pipeline import plan as plan
     from weighbridge.report import Report as Report
 
 __version__ = "0.1.0"
@@ -22,7 +22,7 @@ _HOMES = {
     "CannotTell": "weighbridge.base.errors",
     "Report": "weighbridge.report",
     "WeighError": "weighbridge.base.errors",
-    "plan": "weighbridge.pipeline",
+    "plan": "weighbridge.answers",
 }
 
 

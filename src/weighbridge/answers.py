@@ -4,6 +4,7 @@ The key is made of the request, of everything that was found about the model, an
 and the version of transformers. What is loaded can only be made of the report's own classes.
 """
 
+import base64
 import io
 import json
 import pickle
@@ -12,12 +13,13 @@ from dataclasses import fields, replace
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Unpack
 
 from weighbridge import report as documents
 from weighbridge.base.cache import Cache
 from weighbridge.report import Document, Report
-from weighbridge.request import Request
+from weighbridge.request import Options, Request, make_request
 from weighbridge.sources import Evidence, find
 
 KIND = "report"
@@ -33,16 +35,55 @@ class _Facts(pickle.Unpickler):
         raise pickle.UnpicklingError(f"{module}.{name} has no place in a report")
 
 
+class _Plain(pickle.Pickler):
+    """A pickler that writes read-only mappings as dictionaries."""
+
+    def reducer_override(self, value: Any) -> Any:
+        return (dict, (dict(value),)) if isinstance(value, MappingProxyType) else NotImplemented
+
+
+def plan(reference: str, **options: Unpack[Options]) -> Report:
+    """What a model weighs: parameters, and for each method its memory, the cards it fits, hours and dollars.
+
+    `reference` and the options are those of `weigh plan`. A method that cannot be told is in the report's `cannot_tell`;
+    a model that cannot be found or read raises one of base/errors.py.
+    """
+    return answered(make_request(reference, **options), progress=lambda _text: None)
+
+
 def answered(request: Request, *, progress: Callable[[str], None]) -> Report:
     """The report of a plan: from the cache, or made now and kept. What could not be told is asked again the next time."""
     evidence = find(request.reference, offline=request.offline, progress=progress)
     kept = load(request, evidence)
     if kept is not None:
         return kept
-    made: Report = import_module("weighbridge.pipeline").plan_of(request, progress=progress, evidence=evidence)
+    untrusted = bool(evidence.custom_code and evidence.files)
+    made = _in_a_child(request, evidence) if untrusted else _made(request, evidence, progress)
     if not made.cannot_tell:
         store(request, evidence, made)
     return made
+
+
+def _made(request: Request, evidence: Evidence, progress: Callable[[str], None] = lambda _text: None) -> Report:
+    report: Report = import_module("weighbridge.pipeline").plan_of(request, progress=progress, evidence=evidence)
+    return report
+
+
+def _in_a_child(request: Request, evidence: Evidence) -> Report:
+    """A plan of code that came with a repository: played in a process whose time and memory the system bounds, without network."""
+    isolation = import_module("weighbridge.reading.isolation")
+    asked = io.BytesIO()
+    _Plain(asked, protocol=5).dump((request, evidence))
+    answer = isolation.run_isolated(f"{__name__}:plan_in_child", base64.b64encode(asked.getvalue()).decode())
+    report = _Facts(io.BytesIO(base64.b64decode(answer))).load()
+    assert isinstance(report, Report)
+    return report
+
+
+def plan_in_child(asked: str) -> str:
+    """The child's side: both ways the parts of a plan, pickled. What comes in is its parent's own."""
+    request, evidence = pickle.loads(base64.b64decode(asked))  # noqa: S301 - written by the parent process
+    return base64.b64encode(pickle.dumps(_made(request, evidence))).decode()
 
 
 def load(request: Request, evidence: Evidence) -> Report | None:

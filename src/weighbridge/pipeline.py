@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Unpack
 
 from weighbridge import assembly, checkpoint, fit, price, reading, sources, speed
 from weighbridge.base.errors import CannotTell
@@ -13,18 +12,9 @@ from weighbridge.jobs.estimate import Estimate, estimate
 from weighbridge.jobs.job import Job
 from weighbridge.model import Model
 from weighbridge.report import Report
-from weighbridge.request import Options, Request, make_request
+from weighbridge.request import Request
 
 Progress = Callable[[str], None]
-
-
-def plan(reference: str, **options: Unpack[Options]) -> Report:
-    """What a model weighs: parameters, and for each method its memory, the cards it fits, hours and dollars.
-
-    `reference` and the options are those of `weigh plan`. A method that cannot be told is in the report's `cannot_tell`;
-    a model that cannot be found or read raises one of base/errors.py.
-    """
-    return plan_of(make_request(reference, **options))
 
 
 def plan_of(request: Request, *, progress: Progress = lambda _text: None, evidence: sources.Evidence | None = None) -> Report:
