@@ -20,6 +20,8 @@ EXPANDED: Final = re.compile(r"^[A-Za-z0-9_\.]+(weight)|(bias)$")
 SAFE_PATTERN: Final = re.compile(r"[A-Za-z0-9_.\\()?!\[\]^$|:+\-]*")
 NESTED_QUANTIFIER: Final = re.compile(r"\([^()]*[+*][^()]*\)[+*{]")
 PATTERN_CHARS: Final = 200
+ATTENTION: Final = "_attn_implementation_internal"
+EXPERTS: Final = "_experts_implementation_internal"
 
 
 class PreludeApi:
@@ -38,7 +40,7 @@ class PreludeApi:
     def _functions(self) -> dict[str, Any]:
         return {
             "is_config": lambda machine, value: isinstance(value, ConfigInstance),
-            "choose_implementations": choose_implementations,
+            "choose_implementations": self.choose_implementations,
             "module_dtype": self.module_dtype,
             "module_device": lambda machine, module: self.runtime.device,
             "model_keywords": lambda machine, kwargs: model_keywords(kwargs),
@@ -57,6 +59,21 @@ class PreludeApi:
         if name == "get_torch_context_manager_or_global_device" and module.startswith("transformers"):
             return Native(lambda: self.runtime.device, name, lazy=True)
         return MISSING
+
+    def choose_implementations(self, machine: Machine, module: ModuleInstance, config: ConfigInstance) -> None:
+        """Fill in the attention and experts implementations where the configuration leaves them open.
+
+        Code of version 4 picks its attention class by this while it is built: SDPA where the class says that it can, as from_pretrained
+        does; the package for flash attention is not there.
+        """
+        kind = "eager"
+        if self.runtime.custom:
+            kind = "sdpa" if machine.getattr(module, "_supports_sdpa", None) is True else "eager"
+            if str(config.fields.get(ATTENTION)).startswith("flash"):
+                config.fields[ATTENTION] = kind
+        for name, chosen in ((ATTENTION, kind), (EXPERTS, "eager")):
+            if config.fields.get(name) is None:
+                config.fields[name] = chosen
 
     def module_dtype(self, machine: Machine, module: ModuleInstance) -> Any:
         """The type of the first floating point parameter, or torch's default."""
@@ -133,13 +150,6 @@ def modules_with(machine: Machine, module: ModuleInstance, name: str) -> list[Mo
 def cannot_tell(machine: Machine, what: str, why: str) -> None:
     """Refuse, from interpreted text."""
     raise CannotTell(what, why)
-
-
-def choose_implementations(machine: Machine, module: ModuleInstance, config: ConfigInstance) -> None:
-    """Fill in the attention and experts implementations where the configuration leaves them open."""
-    for name in ("_attn_implementation_internal", "_experts_implementation_internal"):
-        if config.fields.get(name) is None:
-            config.fields[name] = "eager"
 
 
 def config_class_from_annotation(machine: Machine, cls: Class) -> Any:

@@ -40,6 +40,7 @@ class Runtime:
         custom: bool = False,
     ) -> None:
         self.constructing: bool = True
+        self.custom = custom
         self.device: Device = Device("meta")
         self.kept: dict[Any, Any] = {}
         """What jobs keep with a model: its tensors as they were read, adapters made for it."""

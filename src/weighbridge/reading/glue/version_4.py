@@ -5,7 +5,7 @@ Built-in classes keep the installed source as it stands: nothing here reaches a 
 
 from typing import TYPE_CHECKING, Any, Final
 
-from weighbridge.reading.glue.library import Lazy, defines
+from weighbridge.reading.glue.library import PRELUDE_BASE, Lazy, defines
 from weighbridge.reading.python import MISSING, Namespace, SourceModule
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ MASK_NAMES: Final = frozenset({
 })  # fmt: skip
 CACHES: Final = "transformers.cache_utils"
 OUTPUTS: Final = "transformers.modeling_outputs"
+NEWER_MASKS: Final = "transformers.masking_utils"
 CACHE_CLASSES: Final = ("Cache", "DynamicCache", "DynamicLayer")
 
 TOP_LEVEL: Final = (CACHES, OUTPUTS, "transformers.activations", "transformers.pytorch_utils", "transformers.modeling_rope_utils")
@@ -47,6 +48,14 @@ def install(runtime: "Runtime") -> None:
         found = next((place for place, source in sources if source is not None and defines(source.text, name)), None)
         return MISSING if found is None else library.find(found, name)
 
+    def former_names(module: SourceModule) -> None:
+        for name in ("create_causal_mask", "create_sliding_window_causal_mask", "create_chunked_causal_mask", "create_masks_for_generate"):
+            create = module.lookup(library.machine, name)
+            if create is not MISSING:
+                module.namespace[name] = library.machine.call(prelude("with_former_names"), [create])
+
+    library.machine.call(prelude("extend_models"), [library.prelude(PRELUDE_BASE).lookup(library.machine, "PreTrainedModel")])
+    library.completions[NEWER_MASKS] = former_names
     library.overlays.append(overlay)
     library.presets[OUTPUTS] = {"dataclass": Lazy(lambda: prelude("dataclass"))}
     library.stand_ins[MASKS] = Namespace(MASKS, {}, lambda name: library.helper(MASKS, name))

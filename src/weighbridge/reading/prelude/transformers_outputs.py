@@ -2,6 +2,9 @@
 
 
 class ModelOutput:
+    def __init__(self, *args, **kwargs):
+        self.update(*args, **kwargs)
+
     def __post_init__(self):
         pass
 
@@ -42,8 +45,8 @@ class ModelOutput:
     def items(self):
         return list(self._present().items())
 
-    def update(self, other):
-        for key, value in dict(other).items():
+    def update(self, other=(), **kwargs):
+        for key, value in {**dict(other), **kwargs}.items():
             setattr(self, key, value)
 
     def to_tuple(self):

@@ -233,3 +233,40 @@ def dataclass(cls):
 
 def given_cache(self):
     return self.cache
+
+
+# ---------------------------------------------------------------- masks of newer code, under their former argument names
+def with_former_names(create):
+    def create_mask(*args, **kwargs):
+        if "input_embeds" in kwargs:
+            kwargs["inputs_embeds"] = kwargs.pop("input_embeds")
+        kwargs.pop("cache_position", None)
+        return create(*args, **kwargs)
+
+    return create_mask
+
+
+# ---------------------------------------------------------------- methods of the base model
+def invert_attention_mask(self, encoder_attention_mask):
+    rows = encoder_attention_mask[:, None, :, :] if encoder_attention_mask.dim() == 3 else encoder_attention_mask[:, None, None, :]
+    return (1.0 - rows.to(dtype=self.dtype)) * lowest(self.dtype)
+
+
+def get_extended_attention_mask(self, attention_mask, input_shape, device=None, dtype=None):
+    dtype = self.dtype if dtype is None else dtype
+    if attention_mask.dim() == 3:
+        rows = attention_mask[:, None, :, :]
+    elif attention_mask.dim() == 2 and getattr(self.config, "is_decoder", False):
+        places = torch.arange(input_shape[1], device=attention_mask.device)
+        seen = places[None, None, :].repeat(input_shape[0], input_shape[1], 1) <= places[None, :, None]
+        rows = seen.to(attention_mask.dtype)[:, None, :, :] * attention_mask[:, None, None, :]
+    elif attention_mask.dim() == 2:
+        rows = attention_mask[:, None, None, :]
+    else:
+        raise ValueError(f"an attention mask of shape {tuple(attention_mask.shape)}")
+    return (1.0 - rows.to(dtype=dtype)) * lowest(dtype)
+
+
+def extend_models(PreTrainedModel):
+    PreTrainedModel.invert_attention_mask = invert_attention_mask
+    PreTrainedModel.get_extended_attention_mask = get_extended_attention_mask
