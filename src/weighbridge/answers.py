@@ -7,11 +7,12 @@ and the version of transformers. What is loaded can only be made of the report's
 import base64
 import io
 import json
+import os
 import pickle
 from collections.abc import Callable
 from dataclasses import fields, replace
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Unpack
@@ -122,10 +123,10 @@ def _plain(value: Any) -> Any:
 
 
 def _answerer() -> str:
-    try:
-        reader = version("transformers")
-    except PackageNotFoundError:
-        reader = "absent"
-    package = Path(__file__).parent
-    stamps = sum(path.stat().st_mtime_ns for pattern in ("*.py", "*.toml", "*.zip") for path in package.rglob(pattern))
+    """What answers, by the times of its files: ours, and the transformers that would be read."""
+    found = find_spec("transformers")
+    reader = "absent" if found is None or found.origin is None else f"{found.origin} {Path(found.origin).stat().st_mtime_ns}"
+    stamps = 0
+    for folder, _, names in os.walk(Path(__file__).parent):
+        stamps += sum(Path(folder, name).stat().st_mtime_ns for name in names if name.endswith((".py", ".toml", ".zip")))
     return f"{reader} {stamps}"

@@ -1,5 +1,6 @@
 """The command line: argv -> a request, a report -> standard output, an error -> one line and an exit code. No rule, number or formula."""
 
+import gc
 import os
 import shutil
 import sys
@@ -28,7 +29,8 @@ DOORS: Final = {"plan": ("weighbridge.answers", "answered"), "structure": ("weig
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command and leave with its exit code."""
+    """Run the command and leave with its exit code. A short-lived process has little to gain from looking for cycles."""
+    gc.set_threshold(100_000, 50, 100)
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
 
 

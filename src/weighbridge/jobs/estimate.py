@@ -84,6 +84,15 @@ def context_tokens(model: Model) -> int:
     return DEFAULT_CONTEXT_TOKENS
 
 
+def folding_of(model: Model, job: Job) -> Folding:
+    """Which layers are alike, worked out once for a model as a job has it."""
+    key = ("folding", job.method == "lora" and (job.lora_rank, job.lora_targets, job.adapter_dtype))
+    kept: dict[Any, Any] = model.runtime.kept
+    if key not in kept:
+        kept[key] = Folding(model.root)
+    return kept[key]  # type: ignore[no-any-return] # the runtime keeps what jobs give it
+
+
 class Training:
     """The training jobs: full, or adapters over a frozen base."""
 
@@ -93,7 +102,7 @@ class Training:
         self.arguments: Mapping[str, Any] | None = None
         self.growth = Growth(self.simulate, context_tokens(model))
         with adapters.applied(model, job):
-            self.folding: Folding | None = Folding(model.root) if fold else None
+            self.folding: Folding | None = folding_of(model, job) if fold else None
 
     def simulate(self, batch: int, seq_tokens: int) -> Run:
         """One step, kept."""
