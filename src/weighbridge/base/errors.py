@@ -14,14 +14,23 @@ WeighError
 """
 
 
+MESSAGE_CHARS = 600
+"""What comes from a hostile file may be long; a message stays a line."""
+
+
+def brief(text: str) -> str:
+    """The text, cut where it is too long for a message."""
+    return text if len(text) <= MESSAGE_CHARS else f"{text[:MESSAGE_CHARS]}…"
+
+
 class WeighError(Exception):
     """An error with one line of what happened and a hint of what to do."""
 
     hint = "run with --debug to see where this came from"
 
     def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
+        self.message = brief(message)
+        super().__init__(self.message)
         if hint is not None:
             self.hint = hint
 
@@ -80,8 +89,8 @@ class CannotTell(WeighError):
     hint = "nothing is guessed: supply the missing file or value"
 
     def __init__(self, what: str, why: str = "", *, file: str = "", line: int = 0, hint: str | None = None) -> None:
-        self.what, self.why, self.file, self.line = what, why, file, line
-        super().__init__(what, hint)
+        self.what, self.why, self.file, self.line = brief(what), brief(why), file, line
+        super().__init__(self.what, hint)
 
     def __str__(self) -> str:
         text = f"{self.what}: {self.why}" if self.why else self.what
