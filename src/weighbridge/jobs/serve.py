@@ -15,6 +15,7 @@ from weighbridge.jobs.step import CUBLAS_WORKSPACE_BYTES
 from weighbridge.model import Model
 from weighbridge.phantom import Session, Storage, Tensor
 from weighbridge.reading.glue.folding import Folding, NotAlike
+from weighbridge.reading.input_facts import constant
 from weighbridge.reading.inputs import Argument, InputSpec, candidate_inputs
 from weighbridge.reading.python import Instance
 from weighbridge.timeline import Growth, Peak, Run, Timeline
@@ -22,6 +23,7 @@ from weighbridge.timeline import Growth, Peak, Run, Timeline
 CACHE_NAMES: Final = ("cache", "past_key_values", "cache_params", "past_buckets_states", "state")
 """Under what an output gives its cache back, and forward takes it."""
 FLOATING: Final = 2
+CACHES: Final = "transformers.cache_utils"
 TEXT: Final = frozenset({"input_ids", "attention_mask", "token_type_ids", "position_ids", "decoder_input_ids", "decoder_attention_mask"})
 """What a prompt of text alone consists of."""
 
@@ -155,6 +157,14 @@ class Serving:
         calls = candidate_inputs(input_facts(self.model), sequences, tokens, floating=self.dtype)
         return next((call for call in calls if _is_text(call)), usual)
 
+    def _empty_cache(self) -> dict[str, Any]:
+        """The cache that generate() hands to code of version 4 that takes one; other code makes its own."""
+        model, machine = self.model, self.model.machine
+        takes = machine.getattr(model.root, "_supports_cache_class", None) is True and "past_key_values" in input_facts(model).parameters
+        if not model.runtime.custom or not takes:
+            return {}
+        return {"past_key_values": machine.run(lambda: machine.call(model.runtime.library.get(CACHES, "DynamicCache"), []))}
+
     def _next_token(self, sequences: int, call: Mapping[str, Any], output: Any) -> dict[str, Any]:
         """What generate() calls with after the prompt, beside the cache; nothing where there is no such call."""
         token = Tensor((sequences, 1), INT64)
@@ -164,7 +174,12 @@ class Serving:
         prompt = call.get("input_ids")
         if isinstance(prompt, Tensor) and prompt.dtype.kind == FLOATING:  # a series: the next step's numbers
             token = Tensor((sequences, 1, *prompt.shape[2:]), prompt.dtype)
-        return {"input_ids": token} if prompt is not None else {}
+        if not isinstance(prompt, Tensor):
+            return {}
+        mask: dict[str, Any] = {}
+        if self.model.runtime.custom and "attention_mask" in input_facts(self.model).parameters:
+            mask = made({"attention_mask": constant((sequences, prompt.shape[1] + 1), 1, why="no padding")})
+        return {"input_ids": token, **mask}
 
     def _played(self, sequences: int, context: int) -> Served:
         model, session = self.model, Session(training=False)
@@ -176,7 +191,7 @@ class Serving:
             session.phase = "weights"
             place_weights(kept, self.dtype)
             session.phase = "inputs"
-            call = made(self._prompt(sequences, max(1, context - 1)))
+            call = {**made(self._prompt(sequences, max(1, context - 1))), **self._empty_cache()}
             start = len(session.recorder.events)
             output = self._call(session, call, cached=True)
             prefill = session.flops
@@ -190,6 +205,7 @@ class Serving:
                 del output
                 session.costs.clear()
                 output = self._call(session, {**following, place: cache}, cached=True)
+                cache = self._cache_of(output) or cache  # version 4's tuples are new ones
                 decode = session.flops - prefill
                 costs = dict(session.costs)
             if cache is not None:
