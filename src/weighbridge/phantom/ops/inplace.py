@@ -40,7 +40,7 @@ def in_place(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 def _moved(input: Tensor, result: Tensor) -> Tensor:
     """Give the tensor the result's value and place on the tape."""
-    input.value = result.value
+    input.value, input.density = result.value, result.density
     if result.requires_grad:
         input.requires_grad, input.node, input.output_index, input.is_leaf = True, result.node, result.output_index, False
     return input

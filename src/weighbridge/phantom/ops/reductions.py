@@ -22,6 +22,7 @@ from weighbridge.phantom.operations import (
     record,
     to_dtype,
 )
+from weighbridge.phantom.ops.indexing import EVEN_ROUTING
 from weighbridge.phantom.ops.views import expand, unsqueeze
 from weighbridge.phantom.session import current
 from weighbridge.phantom.tensor import Shape, Tensor, dtype_named, numel
@@ -132,6 +133,8 @@ def _reduction(name: str, rule: Reduction) -> Callable[..., Any]:
             dtype = FLOAT32
         out = Tensor(reduced_shape(tensor.shape, dims, keepdim), _result_dtype(name, rule, tensor, dtype))
         _known(name, rule, tensor, dims, keepdim, out)
+        if name == "sum" and tensor.density is not None and tensor.value is None and out.dtype is INT64 and len(out.shape) == 1:
+            out.value = _even(tensor, out)
         if out.dtype.kind < 2:
             charge("reduction", [out], [tensor], numel(tensor.shape))
             return out
@@ -140,6 +143,14 @@ def _reduction(name: str, rule: Reduction) -> Callable[..., Any]:
         return record(name, out, [tensor], saved, backward, flops=numel(tensor.shape), kind="reduction")
 
     return reduce
+
+
+def _even(tensor: Tensor, out: Tensor) -> "np.ndarray[Any, np.dtype[Any]]":
+    """How many ones each class has, where they are known only to be so many: evenly, as `held` takes them to be."""
+    current().assume(EVEN_ROUTING)
+    classes = max(1, out.shape[0])
+    each, over = divmod(round(numel(tensor.shape) * (tensor.density or 0)), classes)
+    return np.where(np.arange(out.shape[0]) < over, each + 1, each).astype(np.int64)
 
 
 def _spread(tensor: Tensor, dims: list[int], keepdim: bool) -> Any:

@@ -128,6 +128,17 @@ def _scattered(name: str, out: Tensor, input: Tensor, source: Any, keys: list[Te
     return record(name, out, [input, value], saved, backward, kind="index")  # type: ignore[no-any-return] # record returns its outputs
 
 
+def _is_zero(tensor: Tensor) -> bool:
+    """Whether a tensor is known to be a constant of zeros."""
+    value = tensor.value
+    return (
+        value is not None
+        and value.size > 0
+        and all(step == 0 or size == 1 for step, size in zip(value.strides, value.shape, strict=True))
+        and not value[(0,) * value.ndim]
+    )
+
+
 def _scatter(name: str) -> Callable[..., Tensor]:
     def scatter(input: Tensor, dim: Any, index: Tensor, src: Any = None, reduce: Any = None, **keywords: Any) -> Tensor:
         del reduce
@@ -140,6 +151,8 @@ def _scatter(name: str) -> Callable[..., Tensor]:
             value = np.array(input.value)
             np.put_along_axis(value, index.value.astype(np.int64), source, place)
             out.value = value
+        elif name == "scatter" and index.value is None and isinstance(source, int | float) and source == 1 and _is_zero(input):
+            out.density = min(1.0, index.shape[place] / input.shape[place])  # a one_hot of several classes
         return _scattered(name, out, input, source, [index])
 
     return scatter
