@@ -79,7 +79,7 @@ def place_weights(kept: tuple[Origin, ...], weights: DType, fixed: frozenset[int
     for origin in kept:
         tensor = origin.tensor
         floating = origin.dtype.kind == 2
-        follows = floating and (tensor.is_parameter or (tensor.default_dtype and origin.dtype is FLOAT32))
+        follows = floating and (tensor.is_parameter or (tensor.default_dtype and origin.dtype.bits <= FLOAT32.bits))
         tensor.dtype = weights if follows and id(tensor) not in fixed else origin.dtype
         if origin.group not in storages:
             storages[origin.group] = Storage(origin.elements * tensor.dtype.itemsize)
@@ -97,6 +97,8 @@ def choose_attention(model: Model, attention: str) -> str:
             continue
         wanted = {"flash": FLASH}.get(attention, attention)
         supports = machine.getattr(module, "_supports_sdpa", None)
+        if supports is None:  # a layer that keeps its model's config: the model has decided
+            continue
         flash = machine.getattr(module, "_supports_flash_attn", None) or machine.getattr(module, "_supports_flash_attn_2", None)
         if wanted == "sdpa" and supports is False:
             wanted = "eager"
