@@ -84,5 +84,7 @@ class Runtime:
         """The model stands: name its modules, and leave construction."""
         for path, module in walk(root, seen=set()):
             module.path = path
+        if self.custom:
+            version_4.follow_precision(root)
         self.constructing = False
         self.device = Device("cuda", 0)

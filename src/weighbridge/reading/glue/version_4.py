@@ -5,12 +5,17 @@ Built-in classes keep the installed source as it stands: nothing here reaches a 
 
 from typing import TYPE_CHECKING, Any, Final
 
+from weighbridge.base.dtypes import DType
+from weighbridge.phantom import Tensor
 from weighbridge.reading.glue.library import PRELUDE_BASE, Lazy, defines
-from weighbridge.reading.python import MISSING, Namespace, SourceModule
+from weighbridge.reading.glue.module_instance import ModuleInstance, named_buffers
+from weighbridge.reading.python import MISSING, Instance, Namespace, SourceModule
 
 if TYPE_CHECKING:
     from weighbridge.reading.glue.runtime import Runtime
 
+FLOATING: Final = 2
+HALF: Final = 16
 PRELUDE_RUNTIME: Final = "transformers_v4_runtime"
 MASKS: Final = "transformers.modeling_attn_mask_utils"
 MASK_NAMES: Final = frozenset({
@@ -61,3 +66,13 @@ def install(runtime: "Runtime") -> None:
     library.stand_ins[MASKS] = Namespace(MASKS, {}, lambda name: library.helper(MASKS, name))
     library.helpers.append(helper)
     library.completions[CACHES] = complete
+
+
+def follow_precision(root: ModuleInstance) -> None:
+    """Buffers made in the configuration's 16-bit type follow the weights: from_pretrained(dtype=...) writes its type there first."""
+    config = root.fields.get("config")
+    stated = config.fields.get("torch_dtype") if isinstance(config, Instance) else None
+    name = stated.name if isinstance(stated, DType) else str(stated).removeprefix("torch.")
+    for _, buffer, _ in named_buffers(root):
+        if isinstance(buffer, Tensor) and buffer.dtype.kind == FLOATING and buffer.dtype.bits == HALF and buffer.dtype.name == name:
+            buffer.default_dtype = True
