@@ -159,8 +159,8 @@ def test_loading_is_strict(tmp_path, old, new, complaint):
 def test_loading_all_cards_is_quick():
     def once() -> float:
         load_cards.cache_clear()
-        start = time.perf_counter()
+        start = time.process_time()
         load_cards()
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     assert min(once() for _ in range(5)) < 0.1  # about 0.02 s alone on a laptop's core

@@ -13,7 +13,6 @@ WeighError
 └── LimitExceeded         reading went past a bound on steps, depth, size or time
 """
 
-
 MESSAGE_CHARS = 600
 """What comes from a hostile file may be long; a message stays a line."""
 
