@@ -1,11 +1,13 @@
 """Custom code of the transformers 4 era run forward: masks, caches and outputs, against torch and against paper."""
 
+import runpy
+from importlib import resources
 from typing import Any
 
 import pytest
 
-from support.reading import read_config
-from weighbridge.base.dtypes import INT64
+from support.reading import read_config, torch_modules
+from weighbridge.base.dtypes import FLOAT32, INT64
 from weighbridge.model import Model
 from weighbridge.phantom import Session, Tensor
 
@@ -91,10 +93,6 @@ def old() -> Model:
     return read_config(CONFIG, {"m.py": TEXT})
 
 
-def name_of(model: Model, name: str) -> Any:
-    return model.runtime.library.get("transformers_repository.m" if False else model.root.cls.module, name)
-
-
 def call(model: Model, function: Any, *args: Any, **kwargs: Any) -> Any:
     return model.machine.run(lambda: model.machine.call(function, list(args), kwargs))
 
@@ -120,3 +118,67 @@ def test_tokens_that_go_to_experts_are_counted_evenly_and_said_to_be(old: Model)
     with session.activate():
         run(old, 6)
     assert any("evenly" in said for said in session.assumptions)
+
+
+def helpers() -> dict[str, Any]:
+    """Our text as Python itself runs it, on real tensors."""
+    torch_modules()
+    return runpy.run_path(str(resources.files("weighbridge.reading.prelude").joinpath("transformers_v4_runtime.py")))
+
+
+def interpreted(model: Model, name: str) -> Any:
+    return model.runtime.library.prelude("transformers_v4_runtime").lookup(model.machine, name)
+
+
+@pytest.mark.parametrize(("queries", "past", "window"), [(5, 0, None), (5, 3, None), (1, 4, None), (6, 0, 2), (4, 2, 3)])
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("name", ["_prepare_4d_causal_attention_mask", "_prepare_4d_causal_attention_mask_for_sdpa"])
+def test_a_causal_mask_shows_the_past_that_is_no_padding(
+    old: Model, name: str, queries: int, past: int, window: int | None, padded: bool
+) -> None:
+    torch, _ = torch_modules()
+    keys = queries + past
+    rows = torch.ones(2, keys, dtype=torch.int64)
+    rows[0, 0] = 0 if padded else 1
+    real = helpers()[name](rows, (2, queries), torch.zeros(2, queries, 8), past, window)
+    with Session(training=False).activate():
+        mask, embeddings = Tensor(tuple(rows.shape), INT64, value=rows.numpy()), Tensor((2, queries, 8), FLOAT32)
+        ours = call(old, interpreted(old, name), mask, (2, queries), embeddings, past, window)
+    assert (None if ours is None else (ours.shape, ours.dtype)) == (None if real is None else (tuple(real.shape), FLOAT32))
+    if real is None:
+        assert not padded
+        assert queries in {1, keys}
+        return
+    for sample in range(2):
+        for query in range(queries):
+            place = query + past
+            seen = [key <= place and (window is None or key >= place - window) and bool(rows[sample, key]) for key in range(keys)]
+            if any(seen) or "sdpa" not in name:  # SDPA wants no row without anything to see
+                assert (real[sample, 0, query] == 0).tolist() == seen
+            else:
+                assert (real[sample, 0, query] == 0).all()
+
+
+def test_a_two_sided_mask_hides_padding_alone(old: Model) -> None:
+    torch, _ = torch_modules()
+    rows = torch.tensor([[1, 1, 0], [1, 1, 1]])
+    real = helpers()["_prepare_4d_attention_mask"](rows, torch.float32, tgt_len=2)
+    assert tuple(real.shape) == (2, 1, 2, 3)
+    assert (real[:, 0, 1] == 0).tolist() == [[True, True, False], [True, True, True]]
+    with Session(training=False).activate():
+        ours = call(old, interpreted(old, "_prepare_4d_attention_mask"), Tensor((2, 3), INT64), FLOAT32, tgt_len=2)
+    assert (ours.shape, ours.dtype) == ((2, 1, 2, 3), FLOAT32)
+
+
+def test_a_cache_of_version_4_keeps_what_it_is_given_without_a_copy(old: Model) -> None:
+    machine = old.machine
+    with Session(training=False).activate():
+        cache = call(old, old.runtime.library.get("transformers.cache_utils", "DynamicCache"))
+        key, value = Tensor((2, 2, 6, 4), FLOAT32), Tensor((2, 2, 6, 4), FLOAT32)
+        kept, _ = call(old, machine.getattr(cache, "update"), key, value, 0)
+        assert kept is key
+        longer, _ = call(old, machine.getattr(cache, "update"), Tensor((2, 2, 1, 4), FLOAT32), Tensor((2, 2, 1, 4), FLOAT32), 0)
+    assert longer.shape == (2, 2, 7, 4)
+    assert call(old, machine.getattr(cache, "get_usable_length"), 1) == machine.getattr(cache, "seen_tokens") == 7
+    assert call(old, machine.getattr(cache, "get_max_length")) is None
+    assert [tensor.shape for tensor in machine.getattr(cache, "key_cache")] == [(2, 2, 7, 4)]
