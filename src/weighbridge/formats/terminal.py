@@ -129,7 +129,7 @@ def _cards(report: Report, view: View) -> Iterator[RenderableType]:
     hopeless = [row for row in rows if len(rows) > MANY_CARDS and all(fit is None or _has_no_room(fit) for fit in row[1])]
     rows = [row for row in rows if row not in hopeless]
     blocks = 2 if view.width >= WIDE and len(rows) > 8 else 1
-    height = -(-len(rows) // blocks)
+    height = max(1, -(-len(rows) // blocks))
     grid = Table.grid(padding=(0, 3, 0, 0))
     for _ in range(blocks):
         grid.add_column()

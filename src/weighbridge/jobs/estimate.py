@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from weighbridge.base.errors import WeighError
+from weighbridge.base.errors import CannotTell, WeighError
 from weighbridge.jobs import adapters, serve
 from weighbridge.jobs.alternatives import JobFootprint, changes
 from weighbridge.jobs.job import DEFAULT_CONTEXT_TOKENS, DEFAULT_SEQ_TOKENS, Job
@@ -12,6 +12,7 @@ from weighbridge.jobs.prepare import Origin, call_arguments, choose_attention, o
 from weighbridge.jobs.step import StepResult, train_step
 from weighbridge.model import Model, Row
 from weighbridge.phantom.allocator import CachingAllocator
+from weighbridge.phantom.ops.embedding import TableEnd
 from weighbridge.reading.glue.folding import Folding, NotAlike
 from weighbridge.reading.inputs import Literal
 from weighbridge.timeline import Growth, Peak, Run, Timeline
@@ -60,14 +61,36 @@ class Estimate:
 
 
 def estimate(model: Model, job: Job, inputs: Mapping[str, Any] | None = None) -> Estimate:
-    """What a job on a model needs. Raises CannotTell where the source leaves it open, BadConfig where the model's own code refuses."""
+    """What a job on a model needs. Raises CannotTell where the source leaves it open, BadConfig where the model's own code refuses.
+
+    A length that nobody asked for is shortened where the model's table of positions turns out to end before its context.
+    """
     context = context_tokens(model)
+    try:
+        return _at_most(model, job, context, inputs)
+    except CannotTell as error:
+        asked = job.seq_tokens if job.trains else job.context
+        excess = _excess(error.__cause__, model)
+        if asked is not None or inputs is not None or not 0 < excess < context:
+            raise
+    return _at_most(model, job, context - excess, None)
+
+
+def _excess(error: BaseException | None, model: Model) -> int:
+    """How many positions too many a table was asked for: as it says, or those that fairseq's models keep for padding; 0 for other errors."""
+    if isinstance(error, TableEnd):
+        return error.excess
+    padding = model.config_values.get("pad_token_id")
+    return padding + 1 if isinstance(error, IndexError) and isinstance(padding, int) else 0
+
+
+def _at_most(model: Model, job: Job, context: int, inputs: Mapping[str, Any] | None) -> Estimate:
     attention = choose_attention(model, job.attention)
     if not job.trains:
         served: Estimate = serve.estimate(model, job, context)
         return served
     seq_tokens = job.seq_tokens or min(DEFAULT_SEQ_TOKENS, context)
-    return Training(model, job, attention).estimate(seq_tokens, context, inputs)
+    return Training(model, job, attention, longest=context).estimate(seq_tokens, context, inputs)
 
 
 def context_tokens(model: Model) -> int:
@@ -96,11 +119,11 @@ def folding_of(model: Model, job: Job) -> Folding:
 class Training:
     """The training jobs: full, or adapters over a frozen base."""
 
-    def __init__(self, model: Model, job: Job, attention: str, *, fold: bool = True) -> None:
+    def __init__(self, model: Model, job: Job, attention: str, *, fold: bool = True, longest: int | None = None) -> None:
         self.model, self.job, self.attention = model, job, attention
         self.steps: dict[tuple[int, int], StepResult] = {}
         self.arguments: Mapping[str, Any] | None = None
-        self.growth = Growth(self.simulate, context_tokens(model))
+        self.growth = Growth(self.simulate, longest or context_tokens(model))
         with adapters.applied(model, job):
             self.folding: Folding | None = folding_of(model, job) if fold else None
 

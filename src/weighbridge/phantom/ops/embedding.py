@@ -56,11 +56,19 @@ def embedding(
     return record("embedding", out, [weight], [input], backward, flops=1, kind="embedding")
 
 
+class TableEnd(IndexError):
+    """An index past the end of a table, `excess` rows too far."""
+
+    def __init__(self, index: int, rows: int) -> None:
+        super().__init__(f"index {index} is out of range of a table of {rows} rows")
+        self.excess = index - rows + 1
+
+
 def _check_range(indices: Tensor, rows: int) -> None:
-    """IndexError where a known index is past the table's end, as torch has it (learned positions end somewhere)."""
+    """TableEnd where a known index is past the table's end, as torch has it (learned positions end somewhere)."""
     known = indices.value
     if known is not None and known.size and (int(known.max()) >= rows or int(known.min()) < -rows):
-        raise IndexError(f"index {int(known.max())} is out of range of a table of {rows} rows")
+        raise TableEnd(int(known.max()), rows)
 
 
 @operation("embedding_bag", where=("functional",))
