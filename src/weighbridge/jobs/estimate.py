@@ -12,7 +12,7 @@ from weighbridge.jobs.prepare import Origin, call_arguments, choose_attention, o
 from weighbridge.jobs.step import StepResult, train_step
 from weighbridge.model import Model, Row
 from weighbridge.phantom.allocator import CachingAllocator
-from weighbridge.phantom.ops.embedding import TableEnd
+from weighbridge.phantom.ops.embedding import TableEndError
 from weighbridge.reading.glue.folding import Folding, NotAlike
 from weighbridge.reading.inputs import Literal
 from weighbridge.timeline import Growth, Peak, Run, Timeline
@@ -77,8 +77,8 @@ def estimate(model: Model, job: Job, inputs: Mapping[str, Any] | None = None) ->
 
 
 def _excess(error: BaseException | None, model: Model) -> int:
-    """How many positions too many a table was asked for: as it says, or those that fairseq's models keep for padding; 0 for other errors."""
-    if isinstance(error, TableEnd):
+    """How many positions too many a table was asked for: as it says, or those that fairseq's models keep for padding; else 0."""
+    if isinstance(error, TableEndError):
         return error.excess
     padding = model.config_values.get("pad_token_id")
     return padding + 1 if isinstance(error, IndexError) and isinstance(padding, int) else 0

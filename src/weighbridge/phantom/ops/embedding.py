@@ -56,7 +56,7 @@ def embedding(
     return record("embedding", out, [weight], [input], backward, flops=1, kind="embedding")
 
 
-class TableEnd(IndexError):
+class TableEndError(IndexError):
     """An index past the end of a table, `excess` rows too far."""
 
     def __init__(self, index: int, rows: int) -> None:
@@ -65,10 +65,10 @@ class TableEnd(IndexError):
 
 
 def _check_range(indices: Tensor, rows: int) -> None:
-    """TableEnd where a known index is past the table's end, as torch has it (learned positions end somewhere)."""
+    """TableEndError where a known index is past the table's end, as torch has it (learned positions end somewhere)."""
     known = indices.value
     if known is not None and known.size and (int(known.max()) >= rows or int(known.min()) < -rows):
-        raise TableEnd(int(known.max()), rows)
+        raise TableEndError(int(known.max()), rows)
 
 
 @operation("embedding_bag", where=("functional",))
