@@ -5,6 +5,7 @@ from math import prod
 from typing import Any, Final
 
 from weighbridge.phantom.operations import OPERATIONS, operation
+from weighbridge.phantom.ops.views import expand, permute, reshape, unsqueeze
 from weighbridge.phantom.tensor import Tensor
 
 WORD: Final = re.compile(r"\([^()]*\)|\.\.\.|\w+")
@@ -79,14 +80,14 @@ def _turned(tensor: Tensor, pattern: str, given: dict[str, int], *, repeats: boo
     out = _reshaped(tensor, tuple(_length(name, sizes) for name in source))
     order = [source.index(name) for name in target if name in source]
     if order != sorted(order):
-        out = OPERATIONS["permute"](out, *order)
+        out = permute(out, *order)
     for index, name in enumerate(target):
         if name in added:
-            out = OPERATIONS["unsqueeze"](out, index)
+            out = unsqueeze(out, index)
     if added:
-        out = OPERATIONS["expand"](out, *[_length(name, sizes) for name in target])
+        out = expand(out, *[_length(name, sizes) for name in target])
     return _reshaped(out, tuple(prod(_length(name, sizes) for name in group) for group in right))
 
 
 def _reshaped(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
-    return tensor if tensor.shape == shape else OPERATIONS["reshape"](tensor, *shape)
+    return tensor if tensor.shape == shape else reshape(tensor, *shape)
