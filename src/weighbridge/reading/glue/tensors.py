@@ -331,4 +331,10 @@ class PairForeign(Foreign):
 
 def adapters(runtime: "Runtime") -> dict[type, Foreign]:
     """The adapters of one reading."""
-    return {Tensor: TensorForeign(runtime, runtime.operations), DType: DTypeForeign(), Device: DeviceForeign(), Mode: ModeForeign(), Pair: PairForeign()}
+    return {
+        Tensor: TensorForeign(runtime, runtime.operations),
+        DType: DTypeForeign(),
+        Device: DeviceForeign(),
+        Mode: ModeForeign(),
+        Pair: PairForeign(),
+    }
