@@ -101,11 +101,19 @@ def _missing_file(module: str, reference: str) -> CannotTell:
     )
 
 
+def _texts_of(auto_map: Any) -> list[str]:
+    """The references of an auto_map, whatever shape a config gives it."""
+    values = auto_map.values() if isinstance(auto_map, Mapping) else ()
+    return [value for value in values if isinstance(value, str)]
+
+
 def choose_builtin(library: Library, auto: AutoApi, config: Mapping[str, Any], architecture: str | None) -> Chosen:
     """The classes that transformers has for a model type."""
     model_type = _model_type(library, config)
     if model_type not in library.tables.configs:
-        why = f"transformers {library.sources.transformers.version} has no such type, and the config names no code of its own"
+        named = next(iter(_texts_of(config.get("auto_map"))), None)
+        own = f"the code it names ({named}) is not at hand" if named else "the config names no code of its own"
+        why = f"transformers {library.sources.transformers.version} has no such type, and {own}"
         raise CannotTell(
             f"the model type {model_type!r}", why, file=FILE, line=0, hint="give a newer transformers, or the repository's .py files"
         )
