@@ -281,8 +281,8 @@ NOTES: Final = """
 
 * `static_allocated` is what is left after training: weights, buffers, optimizer state, the last batch.
 * A run's source is read in the version that it used where `--transformers` gave it; `current` is the version that is installed. Versions
-  differ: 4.48's GPTBigCode computes its loss in the logits' own type, and its Mistral copies the shifted logits. Runs of 4.45 are read in the current
-  version: in their own the peaks came out 64 to 121 % too high, for a reason that was not looked into (perhaps
+  differ: 4.48's GPTBigCode computes its loss in the logits' own type, and its Mistral copies the shifted logits. Runs of 4.45
+  are read in the current version: in their own the peaks came out 64 to 121 % too high, for a reason that was not looked into (perhaps
   that classes before 4.48 fix their attention when they are built).
 * swift's readings are what the allocator reserved over a whole run of varying lengths, most of them cut at the cap; its versions of
   transformers are not stated. Those 12 to 18 %, and the 4 to 10 % of GPTBigCode's peaks, are not explained yet.
