@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from weighbridge.base.errors import CannotTell, WeighError
+from weighbridge.base.errors import CannotTell
 from weighbridge.jobs import adapters, serve
 from weighbridge.jobs.alternatives import JobFootprint, changes
 from weighbridge.jobs.job import DEFAULT_CONTEXT_TOKENS, DEFAULT_SEQ_TOKENS, Job
-from weighbridge.jobs.prepare import Origin, call_arguments, choose_attention, origins, set_training
+from weighbridge.jobs.prepare import Origin, call_arguments, choose_attention, set_training
 from weighbridge.jobs.step import StepResult, train_step
 from weighbridge.model import Model, Row
 from weighbridge.phantom.allocator import CachingAllocator
 from weighbridge.phantom.ops.embedding import TableEndError
-from weighbridge.reading.glue.folding import Folding, NotAlike
+from weighbridge.reading.glue.folding import Folding
 from weighbridge.reading.inputs import Literal
 from weighbridge.timeline import Growth, Peak, Run, Timeline
 
@@ -140,20 +140,16 @@ class Training:
 
     def _step(self, kept: tuple[Origin, ...], batch: int, seq_tokens: int) -> StepResult:
         """With alike layers played once, or in full where they turn out not to be."""
-        calls = self.model.runtime.calls
+
+        def play() -> StepResult:
+            return train_step(self.model, kept, self.job, batch, seq_tokens, self.arguments)
+
         if self.folding is not None and self.folding.stacks:
-            calls.folding = self.folding
-            self.folding.reset()
-            try:
-                result = train_step(self.model, kept, self.job, batch, seq_tokens, self.arguments)
-                self.folding.check()
-            except (NotAlike, WeighError):
-                self.folding = None
-            else:
+            result: StepResult | None = self.model.runtime.calls.folded(self.folding, play)
+            if result is not None:
                 return result
-            finally:
-                calls.folding = None
-        return train_step(self.model, kept, self.job, batch, seq_tokens, self.arguments)
+            self.folding = None
+        return play()
 
     def _modes(self) -> None:
         set_training(self.model.root, True)
@@ -232,19 +228,8 @@ class Training:
 
 def played(timeline: Timeline, empty_cache_at: int) -> tuple[int, int]:
     """Peak allocated and reserved bytes of a timeline through the caching allocator, its cache emptied once before the step."""
-    allocator = CachingAllocator()
-    held: dict[int, Any] = {}
-    events = timeline.events
-    for start, stop in ((0, empty_cache_at), (empty_cache_at, len(events))):
-        for identity, size, _ in events[start:stop]:
-            if size > 0:
-                held[identity] = allocator.malloc(size)
-            elif size < 0 and identity in held:
-                allocator.free(held.pop(identity))
-        if start == 0:
-            allocator.empty_cache()
-            allocator.reset_peak()
-    return allocator.peak_allocated, allocator.peak_reserved
+    usage = CachingAllocator().play(timeline.events, empty_cache_at, empty_cache=True)
+    return usage.peak_allocated, usage.peak_reserved
 
 
 def rows_with_shapes(model: Model, outputs: Mapping[str, tuple[tuple[int, ...], int]]) -> tuple[Row, ...]:
@@ -252,4 +237,4 @@ def rows_with_shapes(model: Model, outputs: Mapping[str, tuple[tuple[int, ...], 
     return model.structure(outputs=outputs)
 
 
-__all__ = ["CacheGroup", "Estimate", "JobFootprint", "Origin", "Training", "context_tokens", "estimate", "origins"]
+__all__ = ["CacheGroup", "Estimate", "JobFootprint", "Training", "context_tokens", "estimate"]

@@ -123,20 +123,11 @@ class Serving:
 
     def _folded(self, sequences: int, context: int) -> Served:
         """With alike layers played once, or in full where they turn out not to be."""
-        calls, folding = self.model.runtime.calls, self.folding
-        if folding is not None and len(folding.stacks) == 1:
-            calls.folding = folding
-            folding.reset()
-            try:
-                served = self._played(sequences, context)
-                folding.check()
-            except (NotAlike, WeighError):
-                self.folding = None
-            else:
+        if self.folding is not None and len(self.folding.stacks) == 1:
+            served: Served | None = self.model.runtime.calls.folded(self.folding, lambda: self._played(sequences, context))
+            if served is not None:
                 return served
-            finally:
-                calls.folding = None
-                folding.reset()
+            self.folding = None
         return self._played(sequences, context)
 
     def _filled(self, layers: tuple[Kept, ...]) -> tuple[Kept, ...]:

@@ -86,11 +86,13 @@ class CachingAllocator:
         self._small, self._large = Pool(small=True), Pool(small=False)
         self._next_address = _APART
 
-    def play(self, events: Sequence[Sequence[Any]], start: int = 0, *, curve: bool = False) -> Usage:
-        """Take a recorder's events in order; the peaks are those from event `start` on."""
+    def play(self, events: Sequence[Sequence[Any]], start: int = 0, *, curve: bool = False, empty_cache: bool = False) -> Usage:
+        """Take a recorder's events in order; the peaks are those from event `start` on, before which the cache may be emptied."""
         held: dict[int, Block] = {}
         before, after = events[:start], events[start:]
         self._take(before, held, None)
+        if empty_cache:
+            self.empty_cache()
         self.reset_peak()
         points: list[int] | None = [] if curve else None
         self._take(after, held, points)

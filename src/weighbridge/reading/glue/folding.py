@@ -114,6 +114,11 @@ class Folding:
         """Before a step."""
         for stack in self.stacks:
             stack.reset()
+        self.release()
+
+    def release(self) -> None:
+        """After a step: let go of what a pass without a tape keeps for the next one."""
+        for stack in self.stacks:
             stack.held = None
 
     def check(self) -> None:

@@ -1,11 +1,12 @@
 """Calling modules in a forward pass: the path for the record, hooks, output shapes, and gradient checkpointing."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from weighbridge.base.errors import CannotTell
+from weighbridge.base.errors import CannotTell, WeighError
 from weighbridge.phantom import Tensor, current
 from weighbridge.phantom.checkpoint import checkpoint
-from weighbridge.reading.glue.folding import Folding
+from weighbridge.reading.glue.folding import Folding, NotAlike
 from weighbridge.reading.glue.module_instance import ModuleInstance, walk
 from weighbridge.reading.python import Machine, Namespace, Native
 
@@ -38,6 +39,20 @@ class ModuleCalls:
         if self.folding is not None and id(module) in self.folding.roles:
             return self.folding.call(module, args, kwargs, lambda: self._call(machine, module, args, kwargs))
         return self._call(machine, module, args, kwargs)
+
+    def folded(self, folding: Folding, play: Callable[[], Any]) -> Any:
+        """What `play` gives with alike blocks played once, or None where they turn out not to be alike."""
+        self.folding = folding
+        folding.reset()
+        try:
+            result = play()
+            folding.check()
+        except (NotAlike, WeighError):
+            return None
+        finally:
+            self.folding = None
+            folding.release()
+        return result
 
     def _call(self, machine: Machine, module: ModuleInstance, args: list[Any], kwargs: dict[str, Any] | None) -> Any:
         session = current()
